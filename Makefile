@@ -56,7 +56,7 @@ KERNEL_SRC := learner/device/cpu/cpu_kernels.c
 REF_SRC := learner/device/ref/ref.c
 LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
 INSPECT_MAIN := $(foreach p,curves checkpoint interval,deploy/inspect/$(p).c)
-DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/watch/watch.c \
+DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/parameters.c deploy/inspect/watch/watch.c \
   deploy/inspect/export/export.c deploy/serve/serve.c $(INSPECT_MAIN), \
   $(call src,deploy/*/*.c deploy/*/*/*.c))
 
@@ -82,7 +82,7 @@ LIB_LEARNER := $(BUILD)/liblearner.a
 LIB_DEPLOY := $(BUILD)/libdeploy.a
 ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 
-PROGRAMS := $(foreach p,learner actor launch status task curves checkpoint interval watch export serve,$(BUILD)/$(p))
+PROGRAMS := $(foreach p,learner actor launch status parameters task curves checkpoint interval watch export serve,$(BUILD)/$(p))
 # Under ThreadSanitizer what starts no thread, or compares numbers in those that other tests start, can show nothing,
 # and takes a dozen times as long.
 UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% common/wire/% deploy/inspect/% \
@@ -118,7 +118,7 @@ $(patsubst deploy/inspect/%.c,$(BUILD)/%,$(INSPECT_MAIN)): $(BUILD)/%: $(BUILD)/
 $(BUILD)/watch: $(BUILD)/obj/deploy/inspect/watch/watch.o $(ALL_LIBS)
 $(BUILD)/export: $(BUILD)/obj/deploy/inspect/export/export.o $(ALL_LIBS)
 $(BUILD)/serve: $(BUILD)/obj/deploy/serve/serve.o $(ALL_LIBS)
-$(BUILD)/status: $(BUILD)/obj/deploy/inspect/status.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
+$(BUILD)/status $(BUILD)/parameters: $(BUILD)/%: $(BUILD)/obj/deploy/inspect/%.o $(LIB_DEPLOY) $(LIB_RPC) $(LIB_BASE)
 $(BUILD)/task: $(BUILD)/obj/deploy/launch/task.o $(ALL_LIBS)
 # Libraries beside a program come first (make bundle). The old kind of path, rpath, also holds for what those
 # libraries load.
@@ -328,7 +328,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
 PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/inspect/run_log.c deploy/inspect/status_view.c \
-  deploy/inspect/export/safetensors.c $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
+  common/base/safetensors.c $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

@@ -239,4 +239,23 @@ MUST_CHECK enum status wire_unpack_status(struct wire_status *status, const uint
                                           size_t size, struct error *error);
 void wire_status_deinit(struct wire_status *status);
 
+/* ---- GetParameters and SetParameters, by hand: data is neither copied nor joined */
+
+enum { WIRE_PIECE_BYTES = 1 << 20, WIRE_PIECE_HEADER_BYTES = 32 };
+
+struct wire_piece {
+  size_t bytes; /* of data */
+  uint64_t total_bytes, version;
+  bool expects_version;
+};
+
+/* All but the data, which its sender adds behind. Returns the bytes written. */
+size_t wire_encode_piece_header(uint8_t out[WIRE_PIECE_HEADER_BYTES],
+                                const struct wire_piece *piece);
+/* Reads a piece, and copies its data to `data`, where there is room for `room` bytes; data NULL:
+ * the data is left. Errors: INVALID, also if there is more data than room. */
+MUST_CHECK enum status wire_decode_piece(struct wire_piece *piece, uint8_t *data, size_t room,
+                                         const struct wire_span *spans, int num_spans,
+                                         struct error *error);
+
 #endif

@@ -175,3 +175,52 @@ enum status learner_place_listens(const struct learner_place *place, int timeout
   close(fd);
   return STATUS_OK;
 }
+
+/* ---- a call */
+
+enum status learner_place_credentials(struct credentials **out, const struct learner_place *place,
+                                      const struct credentials_options *given,
+                                      struct error *error) {
+  struct credentials_options access = *given;
+  if (!access.token_file[0]) access.token_file = (char *)place->token_file;
+  if (!access.tls_ca[0]) access.tls_ca = (char *)place->tls_ca;
+  if (!access.tls_cert[0] && !access.tls_key[0]) {
+    access.tls_cert = (char *)place->tls_cert;
+    access.tls_key = (char *)place->tls_key;
+  }
+  return credentials_open(out, &access, CREDENTIALS_CLIENT, error);
+}
+
+static enum status explain_silence(const struct learner_place *place, const char *text,
+                                   int timeout_ms, struct error *error) {
+  enum status status = learner_place_listens(place, timeout_ms, error);
+  if (status != STATUS_OK) return status;
+  return status_fail(error, STATUS_UNAVAILABLE,
+                     "something listens at %.300s but has not answered in time: a learner that is "
+                     "stopped or very busy, or another program (gRPC: %.300s)",
+                     place->address, text);
+}
+
+enum status learner_place_explain(const struct learner_place *place,
+                                  const struct rpc_result *result, int timeout_ms,
+                                  struct error *error) {
+  switch (result->code) {
+    case RPC_UNIMPLEMENTED:
+      return status_fail(error, STATUS_MISMATCH,
+                         "a gRPC server listens at %.400s, but it is no learner of this version",
+                         place->address);
+    case RPC_DEADLINE_EXCEEDED:
+    case RPC_UNAVAILABLE:
+      if (result->tls_failed)
+        return status_fail(error, STATUS_MISMATCH, "%.300s: %.300s", place->address, result->text);
+      return explain_silence(place, result->text, timeout_ms, error);
+    case RPC_INVALID_ARGUMENT:
+    case RPC_FAILED_PRECONDITION:
+      return status_fail(error,
+                         result->code == RPC_INVALID_ARGUMENT ? STATUS_INVALID : STATUS_UNAVAILABLE,
+                         "%.300s refuses: %.500s", place->address, result->text);
+    default:
+      return status_fail(error, STATUS_UNAVAILABLE, "%.300s refused to answer: %.300s",
+                         place->address, result->text);
+  }
+}

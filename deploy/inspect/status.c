@@ -67,44 +67,15 @@ static int timeout_ms(const struct app *app) {
 
 /* ---- asking */
 
-static enum status explain_silence(const struct app *app, const char *text, struct error *error) {
-  enum status status = learner_place_listens(&app->place, timeout_ms(app), error);
-  if (status != STATUS_OK) return status;
-  return status_fail(error, STATUS_UNAVAILABLE,
-                     "something listens at %.300s but has not answered in time: a learner that is "
-                     "stopped or very busy, or another program (gRPC: %.300s)",
-                     app->place.address, text);
-}
-
-static enum status understand(struct wire_status *status, const struct app *app,
-                              const struct rpc_result *result, const uint8_t *reply, size_t bytes,
-                              struct error *error) {
-  switch (result->code) {
-    case RPC_OK:
-      return wire_unpack_status(status, reply, bytes, error);
-    case RPC_UNIMPLEMENTED:
-      return status_fail(error, STATUS_MISMATCH,
-                         "a gRPC server listens at %.400s, but it is no learner of this version",
-                         app->place.address);
-    case RPC_DEADLINE_EXCEEDED:
-    case RPC_UNAVAILABLE:
-      if (result->tls_failed)
-        return status_fail(error, STATUS_MISMATCH, "%.300s: %.300s", app->place.address,
-                           result->text);
-      return explain_silence(app, result->text, error);
-    default:
-      return status_fail(error, STATUS_UNAVAILABLE, "%.300s refused to answer: %.300s",
-                         app->place.address, result->text);
-  }
-}
-
 static enum status ask(struct wire_status *status, const struct app *app, struct error *error) {
   uint8_t *reply;
   size_t bytes;
   rpc_channel_renew(app->channel);
   struct rpc_result result =
       rpc_unary(app->channel, "/acorn.Acorn/Status", "", 0, &reply, &bytes, timeout_ms(app));
-  enum status outcome = understand(status, app, &result, reply, bytes, error);
+  enum status outcome = result.code == RPC_OK
+                            ? wire_unpack_status(status, reply, bytes, error)
+                            : learner_place_explain(&app->place, &result, timeout_ms(app), error);
   free(reply);
   return outcome;
 }
@@ -171,18 +142,6 @@ static void complete_words(int argc, char **argv) {
   }
 }
 
-/* What the user has not given is taken from the run folder, where the address came from it. */
-static enum status open_access(struct app *app, struct error *error) {
-  struct credentials_options access = app->settings.access;
-  if (!access.token_file[0]) access.token_file = app->place.token_file;
-  if (!access.tls_ca[0]) access.tls_ca = app->place.tls_ca;
-  if (!access.tls_cert[0] && !access.tls_key[0]) {
-    access.tls_cert = app->place.tls_cert;
-    access.tls_key = app->place.tls_key;
-  }
-  return credentials_open(&app->credentials, &access, CREDENTIALS_CLIENT, error);
-}
-
 static enum status start(struct app *app, int argc, char **argv, struct error *error) {
   int num_words = 0;
   complete_words(argc, argv);
@@ -193,7 +152,9 @@ static enum status start(struct app *app, int argc, char **argv, struct error *e
                          argv[1]);
   if (status == STATUS_OK)
     status = learner_place_find(&app->place, num_words ? argv[0] : NULL, "runs", error);
-  if (status == STATUS_OK) status = open_access(app, error);
+  if (status == STATUS_OK)
+    status =
+        learner_place_credentials(&app->credentials, &app->place, &app->settings.access, error);
   return status;
 }
 

@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/wire/wire.h"
-#include "deploy/inspect/export/safetensors.h"
+#include "common/base/safetensors.h"
 #include "common/base/space_json.h"
 #include "deploy/python/acorn_policy.h"
 #include "learner/device/create.h"

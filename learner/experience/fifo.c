@@ -27,7 +27,7 @@ struct fifo {
   int num_batches;
   int first; /* the oldest that is not free */
   int lent, ready;
-  bool closed;
+  bool closed, interrupted;
   int64_t taken_us; /* when the trainer took its newest batch */
   int64_t windows_given, windows_dropped_lag, batches_taken;
   struct wait_time give_wait, take_wait;
@@ -181,7 +181,7 @@ static struct train_batch *take(struct source *source, int64_t wait_us) {
   bool waits = wait_us > 0;
   int64_t end_us = waits ? wait_time_end_us(wait_us) : 0;
   pthread_mutex_lock(&fifo->lock);
-  while (waits && !fifo->closed && !fifo->ready) {
+  while (waits && !fifo->closed && !fifo->interrupted && !fifo->ready) {
     wait_time_begin(&fifo->take_wait);
     if (!wait_time_for(&fifo->ready_now, &fifo->lock, end_us)) break;
   }
@@ -222,6 +222,14 @@ static void close_waits(struct source *source) {
   pthread_mutex_unlock(&fifo->lock);
 }
 
+static void interrupt(struct source *source, bool on) {
+  struct fifo *fifo = fifo_of(source);
+  pthread_mutex_lock(&fifo->lock);
+  fifo->interrupted = on;
+  if (on) pthread_cond_broadcast(&fifo->ready_now);
+  pthread_mutex_unlock(&fifo->lock);
+}
+
 static struct source_counters counters(struct source *source) {
   struct fifo *fifo = fifo_of(source);
   pthread_mutex_lock(&fifo->lock);
@@ -249,6 +257,7 @@ static const struct source_ops FIFO = {.destroy = destroy,
                                        .take = take,
                                        .release = release,
                                        .close = close_waits,
+                                       .interrupt = interrupt,
                                        .counters = counters};
 
 struct source *fifo_create(struct device *device, const struct fifo_config *config) {

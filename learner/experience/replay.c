@@ -42,7 +42,7 @@ struct replay {
 
   /* guarded by lock */
   struct sum_tree *tree; /* a leaf for each start of the pages */
-  bool closed, started;
+  bool closed, interrupted, started;
   int lent, first;           /* batches, and the oldest of them */
   bool draining;             /* inference waits for all batches that are due */
   double largest;            /* priority of late */
@@ -278,7 +278,7 @@ static struct train_batch *take(struct source *source, int64_t wait_us) {
   bool waits = wait_us > 0;
   int64_t end_us = waits ? wait_time_end_us(wait_us) : 0;
   pthread_mutex_lock(replay->lock);
-  while (waits && !replay->closed && !may_sample(replay)) {
+  while (waits && !replay->closed && !replay->interrupted && !may_sample(replay)) {
     wait_time_begin(&replay->take_wait);
     if (!wait_time_for(&replay->ready, replay->lock, end_us)) break;
   }
@@ -397,6 +397,14 @@ static void close_waits(struct source *source) {
   pthread_mutex_unlock(replay->lock);
 }
 
+static void interrupt(struct source *source, bool on) {
+  struct replay *replay = replay_of(source);
+  pthread_mutex_lock(replay->lock);
+  replay->interrupted = on;
+  if (on) pthread_cond_broadcast(&replay->ready);
+  pthread_mutex_unlock(replay->lock);
+}
+
 static struct source_counters counters(struct source *source) {
   struct replay *replay = replay_of(source);
   pthread_mutex_lock(replay->lock);
@@ -450,6 +458,7 @@ static const struct source_ops REPLAY = {.destroy = destroy,
                                          .take = take,
                                          .release = release,
                                          .close = close_waits,
+                                         .interrupt = interrupt,
                                          .counters = counters,
                                          .capture = capture,
                                          .save = save,

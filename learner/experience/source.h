@@ -5,7 +5,7 @@
  * Upstream: serve/inference.h, train/trainer.h. Downstream: experience/pages.h.
  * Threads: give, flush, drain: inference; take, release: trainer; capture: trainer, and main once
  * that has ended; save, let_go: the one that writes checkpoints; load: main, before the others
- * start; close, counters: any. */
+ * start; close, interrupt, counters: any. */
 #ifndef ACORN_LEARNER_EXPERIENCE_SOURCE_H
 #define ACORN_LEARNER_EXPERIENCE_SOURCE_H
 
@@ -62,6 +62,8 @@ struct source_ops {
   void (*release)(struct source *source, struct train_batch *batch);
   /* Ends every wait, now and later: gives drop, takes return NULL. What was captured is let go. */
   void (*close)(struct source *source);
+  /* While it is on a take does not wait: it returns NULL where no batch is ready. */
+  void (*interrupt)(struct source *source, bool on);
   struct source_counters (*counters)(struct source *source);
   /* What can be sampled, for load: the loaded source draws the batches that this one would have
    * drawn when it was captured, between a release and the next take. save writes what was captured
@@ -103,6 +105,9 @@ static inline void source_release(struct source *source, struct train_batch *bat
 }
 static inline void source_close(struct source *source) {
   source->ops->close(source);
+}
+static inline void source_interrupt(struct source *source, bool on) {
+  source->ops->interrupt(source, on);
 }
 static inline struct source_counters source_counters(struct source *source) {
   return source->ops->counters(source);

@@ -28,7 +28,7 @@ struct weights {
   _Atomic int64_t newest_version; /* of array[newest], for those who only ask */
 
   pthread_mutex_t lock; /* held for a few instructions; guards what follows */
-  int64_t version[BUFFERS];
+  int64_t version[BUFFERS], serial[BUFFERS];
   int readers[BUFFERS];
   int newest;
 };
@@ -81,6 +81,7 @@ static void make_newest(struct weights *weights, const struct written *written) 
   pthread_mutex_lock(&weights->lock);
   CHECK(written->version >= weights->version[weights->newest], "version %lld after %lld",
         (long long)written->version, (long long)weights->version[weights->newest]);
+  weights->serial[written->at] = weights->serial[weights->newest] + 1;
   weights->version[written->at] = written->version;
   weights->newest = written->at;
   atomic_store(&weights->newest_version, written->version);
@@ -112,13 +113,24 @@ const real *weights_acquire(struct weights *weights, int64_t *version) {
   return weights->array[at];
 }
 
-void weights_release(struct weights *weights, const real *parameters) {
-  pthread_mutex_lock(&weights->lock);
+static int held_buffer(const struct weights *weights, const real *parameters) {
   int at = 0;
   while (at < BUFFERS && weights->array[at] != parameters) at++;
   CHECK(at < BUFFERS && weights->readers[at] > 0, "parameters that are not held");
-  weights->readers[at]--;
+  return at;
+}
+
+void weights_release(struct weights *weights, const real *parameters) {
+  pthread_mutex_lock(&weights->lock);
+  weights->readers[held_buffer(weights, parameters)]--;
   pthread_mutex_unlock(&weights->lock);
+}
+
+int64_t weights_serial(struct weights *weights, const real *parameters) {
+  pthread_mutex_lock(&weights->lock);
+  int64_t serial = weights->serial[held_buffer(weights, parameters)];
+  pthread_mutex_unlock(&weights->lock);
+  return serial;
 }
 
 int64_t weights_version(const struct weights *weights) {

@@ -5,7 +5,7 @@
  * once its copy is done. (With fewer, two readers of old snapshots beside an untaken newest one
  * would leave nothing to write.)
  * Threads: weights_write, weights_announce, weights_publish: trainer; weights_acquire,
- * weights_release: any reader, at most two at a time. */
+ * weights_release, weights_serial: any reader, at most two at a time. */
 #ifndef ACORN_LEARNER_PARAMS_WEIGHTS_H
 #define ACORN_LEARNER_PARAMS_WEIGHTS_H
 
@@ -32,6 +32,10 @@ void weights_publish(struct weights *weights, struct device *device, const real 
  * reader's device is done with it. */
 const real *weights_acquire(struct weights *weights, int64_t *version);
 void weights_release(struct weights *weights, const real *parameters);
+
+/* Of a snapshot that is held: how many were announced before it. Two of one version, as where
+ * parameters were set, differ by it. */
+int64_t weights_serial(struct weights *weights, const real *parameters);
 
 /* Version of the newest, without taking it. Thread: any. */
 int64_t weights_version(const struct weights *weights);

@@ -13,6 +13,7 @@
 #include "learner/run/run_experience.h"
 #include "learner/run/run_parts.h"
 #include "learner/run/run_learners.h"
+#include "learner/run/run_parameters.h"
 #include "learner/run/run_replay.h"
 
 enum { STOP_GRACE_US = 3 * 1000 * 1000, LINGER_US = 10 * 1000 * 1000 };
@@ -94,11 +95,16 @@ static void warn_of_open_port(const struct learner_options *options) {
 
 enum status run_start(struct run *run, struct error *error) {
   size_t slots = (size_t)(run->num_train_slots + run->num_eval_slots);
+  size_t rows_bytes = ingress_max_message_bytes(&run->space, (int)slots);
+  size_t piece_bytes = WIRE_PIECE_BYTES + WIRE_PIECE_HEADER_BYTES;
+  run->parameters = run_parameters_create(run);
   struct serve_config config = {
       .listen = run->options->listen,
       .credentials = run->credentials,
       .queues = (int)run->options->queues,
-      .max_message_bytes = ingress_max_message_bytes(&run->space, (int)slots)};
+      .max_message_bytes = rows_bytes > piece_bytes ? rows_bytes : piece_bytes,
+      .methods = run_parameters_methods(run->parameters),
+      .num_methods = RUN_PARAMETERS_METHODS};
   enum status status = serve_start(&run->serve, &config, run->ingress, run->leases, run->batcher,
                                    run->inference, error);
   if (status != STATUS_OK) return status;
@@ -139,6 +145,7 @@ void run_end_streams(struct run *run, const volatile sig_atomic_t *hurry) {
 
 void run_destroy(struct run *run) {
   serve_destroy(run->serve);
+  run_parameters_destroy(run->parameters);
   credentials_close(run->credentials);
   inference_destroy(run->inference);
   ingress_destroy(run->ingress);

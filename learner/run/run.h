@@ -61,6 +61,7 @@ struct run {
   struct ingress *ingress;
   struct inference *inference;
   struct serve *serve;
+  struct run_parameters *parameters; /* the calls that get and set them, see run_parameters.h */
   struct metrics *metrics;
   struct gauges *gauges;
   struct inference_metrics inference_metrics;

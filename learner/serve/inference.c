@@ -36,7 +36,7 @@ struct inference {
   uint8_t *sent;    /* (max_rows, action_bytes) what environments get; NULL: what was chosen */
   float *epsilon;   /* (training slots, at least one) of exploration that never changes */
   uint32_t batches; /* number of the newest, for its noise */
-  int64_t version;  /* of the parameters that were used last */
+  int64_t serial;   /* weights_serial of the parameters that were used last */
 
   /* As many as batches may run at a time, used in turn. What the host writes of one is on the
    * device when the actions come back, so it may be written again; what is on the device alone is
@@ -90,7 +90,7 @@ struct inference *inference_create(const struct inference_config *config, struct
                              .progress = progress,
                              .metrics = *metrics,
                              .batches = config->first_batch,
-                             .version = -1};
+                             .serial = -1};
   const struct step_shape *shape = &config->shape;
   CHECK(shape->statistics == config->policy->statistics &&
             shape->state_size == network_state_size(network),
@@ -133,9 +133,10 @@ void inference_destroy(struct inference *self) {
 /* The newest parameters, which stay as they are until the batch is finished. */
 static void take_newest_parameters(struct inference *self, struct flight *flight) {
   flight->params = weights_acquire(self->weights, &flight->version);
-  if (flight->version == self->version && flight->params == self->acting.given) return;
+  int64_t serial = weights_serial(self->weights, flight->params);
+  if (serial == self->serial) return;
   acting_set_params(&self->acting, flight->params);
-  self->version = flight->version;
+  self->serial = serial;
 }
 
 /* A newer life of the slot enters with the same batch: rows of the older one lose their slot. */

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -29,6 +30,7 @@ struct queue {
 
 struct serve {
   struct rpc_server *server;
+  struct rpc_method *methods; /* all that it has */
   struct ingress *ingress;
   struct leases *leases;
   struct batcher *batcher;
@@ -119,6 +121,19 @@ static void *run_inference(void *argument) {
   return NULL;
 }
 
+/* The ingress's, then the config's. */
+static void gather_methods(struct serve *serve, struct rpc_server_config *server,
+                           const struct serve_config *config) {
+  int count;
+  const struct rpc_method *own = ingress_methods(serve->ingress, &count);
+  server->num_methods = count + config->num_methods;
+  server->methods = serve->methods =
+      check_alloc((size_t)server->num_methods, sizeof(*serve->methods));
+  memcpy(serve->methods, own, (size_t)count * sizeof(*own));
+  if (config->num_methods)
+    memcpy(serve->methods + count, config->methods, (size_t)config->num_methods * sizeof(*own));
+}
+
 enum status serve_start(struct serve **out, const struct serve_config *config,
                         struct ingress *ingress, struct leases *leases, struct batcher *batcher,
                         struct inference *inference, struct error *error) {
@@ -136,9 +151,10 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
                                      .max_message_bytes = config->max_message_bytes,
                                      .max_calls = 4 * slots + SPARE_CALLS,
                                      .max_connection_calls = slots + SPARE_CONNECTION_CALLS};
-  server.methods = ingress_methods(ingress, &server.num_methods);
+  gather_methods(serve, &server, config);
   enum status status = rpc_server_create(&serve->server, &server, error);
   if (status != STATUS_OK) {
+    free(serve->methods);
     free(serve);
     return status;
   }
@@ -202,5 +218,6 @@ void serve_destroy(struct serve *serve) {
   if (!serve) return;
   rpc_server_destroy(serve->server);
   free(serve->queue);
+  free(serve->methods);
   free(serve);
 }

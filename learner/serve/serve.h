@@ -15,6 +15,8 @@ struct serve_config {
   struct credentials *credentials; /* asked of every call; NULL: none */
   int queues; /* 0: one, with inference inline; n: n queue threads and one inference thread */
   size_t max_message_bytes;
+  const struct rpc_method *methods; /* besides the ingress's; copied */
+  int num_methods;
 };
 
 struct serve;
@@ -25,10 +27,10 @@ MUST_CHECK enum status serve_start(struct serve **out, const struct serve_config
                                    struct batcher *batcher, struct inference *inference,
                                    struct error *error);
 
-/* Answers Join, Status and health. To be called every SERVE_POLL_MS. While
- * inference waits for the trainer on the only queue's thread, it also moves the bytes of all
- * connections: without that, who wants to join then would be told nothing until the update is
- * over. Thread: main. */
+/* Answers the calls of the control queue: Join, Status, health, and the config's that are of it. To
+ * be called every SERVE_POLL_MS. While inference waits for the trainer on the only queue's thread,
+ * it also moves the bytes of all connections: without that, who wants to join then would be told
+ * nothing until the update is over. Thread: main. */
 enum { SERVE_POLL_MS = 20 };
 void serve_poll(struct serve *serve);
 

@@ -129,3 +129,26 @@ void train_state_load(struct train_state *state) {
   state->version = state->saved_version;
   state->steps = state->saves_steps ? state->saved_steps : state->version;
 }
+
+/* ---- from outside */
+
+void train_state_read(struct train_state *state, float *values) {
+  state->device->ops->download(state->device, values, state->array[0], state->P);
+}
+
+static void write_parameter(struct train_state *state, const float *values,
+                            const struct network_parameter *parameter) {
+  for (int array = 0; array < state->num_arrays; array += STATE_TARGET)
+    state->device->ops->upload(state->device,
+                               device_at(state->device, state->array[array], parameter->offset),
+                               values + parameter->offset, parameter->count);
+}
+
+void train_state_write(struct train_state *state, const float *values, const bool *given) {
+  int count;
+  const struct network_parameter *parameter = network_parameters(state->network, &count);
+  for (int i = 0; i < count; i++)
+    if (given[i]) write_parameter(state, values, &parameter[i]);
+  for (int i = 0; i < state->num_own; i++)
+    if (given[count + i]) write_parameter(state, values, &state->own[i]);
+}

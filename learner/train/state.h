@@ -56,4 +56,10 @@ int train_state_items(struct train_state *state, struct checkpoint_item *items);
 void train_state_save(struct train_state *state);
 void train_state_load(struct train_state *state);
 
+/* The parameters as they are: (P) floats. */
+void train_state_read(struct train_state *state, float *values);
+/* Sets those of the parameters, in their order, that are given; in the target network, too, which
+ * would pull the others back to where they were. All else stays. */
+void train_state_write(struct train_state *state, const float *values, const bool *given);
+
 #endif

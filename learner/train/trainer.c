@@ -39,6 +39,8 @@ struct trainer {
   int64_t others;           /* steps of the others, and of all before a resume, in the progress */
   int64_t all_steps;        /* of all learners, as all know it */
 
+  struct access access; /* from outside, between two updates */
+
   pthread_mutex_t lock; /* guards report */
   struct trainer_report report;
 };
@@ -59,6 +61,7 @@ struct trainer *trainer_create(const struct trainer_config *config, struct devic
                               .weights = weights,
                               .progress = progress};
   pthread_mutex_init(&trainer->lock, NULL);
+  access_init(&trainer->access, source);
   if (config->images) {
     size_t numbers = TRAINER_IMAGES * update_image_numbers(update);
     trainer->images = device->ops->alloc(device, numbers * device->ops->pixel_bytes);
@@ -71,6 +74,7 @@ struct trainer *trainer_create(const struct trainer_config *config, struct devic
 void trainer_destroy(struct trainer *trainer) {
   if (!trainer) return;
   pthread_mutex_destroy(&trainer->lock);
+  access_deinit(&trainer->access);
   if (trainer->images) trainer->device->ops->release(trainer->device, trainer->images);
   free(trainer->saved_image);
   free(trainer);
@@ -160,10 +164,12 @@ static enum status finish_update(struct trainer *trainer, const struct train_bat
   return status;
 }
 
-/* A checkpoint, or images, can be taken only where no other update runs. */
-static bool needs_border(const struct trainer *trainer) {
+/* A checkpoint, or images, can be taken only where no other update runs; parameters are got and set
+ * there, too. */
+static bool needs_border(struct trainer *trainer) {
   bool images = trainer->images && trainer->saved_images.count == 0;
-  return images || atomic_load(&trainer->save_state) == SAVE_REQUESTED;
+  return images || atomic_load(&trainer->save_state) == SAVE_REQUESTED ||
+         access_waits(&trainer->access);
 }
 
 /* Finishes the batch's update, and gives the batch back. */
@@ -251,10 +257,20 @@ static struct train_batch *take_with_others(struct trainer *trainer, enum status
   return batch;
 }
 
+/* Requests for the parameters come first; a wait ends for those that come meanwhile. */
+static struct train_batch *take_alone(struct trainer *trainer) {
+  struct train_batch *batch;
+  do {
+    access_serve(&trainer->access, trainer->update, trainer->weights, trainer->device);
+    batch = source_take(trainer->source);
+  } while (!batch && access_waits(&trainer->access));
+  return batch;
+}
+
 /* Waits for it; NULL: the run ends. */
 static struct train_batch *take(struct trainer *trainer, enum status *status) {
   struct error error;
-  if (!trainer->config.peers) return source_take(trainer->source);
+  if (!trainer->config.peers) return take_alone(trainer);
   struct train_batch *batch = take_with_others(trainer, status, &error);
   if (*status != STATUS_OK) report(trainer, NULL, 0, *status, &error);
   return batch;
@@ -281,6 +297,7 @@ static void *run(void *argument) {
     running = next;
   }
   if (running) abandon(trainer, running);
+  access_end(&trainer->access);
   if (status != STATUS_OK) progress_stop(trainer->progress, STOP_ERROR);
   return NULL;
 }
@@ -293,6 +310,10 @@ void trainer_start(struct trainer *trainer) {
 
 void trainer_join(struct trainer *trainer) {
   pthread_join(trainer->thread, NULL);
+}
+
+void trainer_access(struct trainer *trainer, struct access_request *request) {
+  access_ask(&trainer->access, request);
 }
 
 void trainer_request_save(struct trainer *trainer) {

@@ -9,6 +9,7 @@
 #include "learner/experience/source.h"
 #include "learner/params/weights.h"
 #include "learner/episodes/progress.h"
+#include "learner/train/access.h"
 #include "learner/train/update.h"
 
 /* Counters of the run that travel with the parameters. */
@@ -83,6 +84,10 @@ void trainer_save_now(struct trainer *trainer);
 void trainer_load(struct trainer *trainer);
 int64_t trainer_counter(const struct trainer *trainer, int counter);
 void trainer_set_counter(struct trainer *trainer, int counter, int64_t value);
+
+/* Reads or sets parameters between two updates, see access.h. Not with other learners. Thread: any.
+ */
+void trainer_access(struct trainer *trainer, struct access_request *request);
 
 /* The newest update's figures. stats.steps = 0 before the first. Thread: any. */
 struct trainer_report {

@@ -493,3 +493,11 @@ void update_save(struct update *update) {
 void update_load(struct update *update) {
   train_state_load(&update->state);
 }
+
+void update_read_parameters(struct update *update, float *values) {
+  train_state_read(&update->state, values);
+}
+
+void update_write_parameters(struct update *update, const float *values, const bool *given) {
+  train_state_write(&update->state, values, given);
+}

@@ -92,4 +92,8 @@ int update_items(struct update *update, struct checkpoint_item *items);
 void update_save(struct update *update);
 void update_load(struct update *update);
 
+/* As train_state_read, train_state_write (state.h), while no update runs. */
+void update_read_parameters(struct update *update, float *values);
+void update_write_parameters(struct update *update, const float *values, const bool *given);
+
 #endif

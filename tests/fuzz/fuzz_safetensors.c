@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "deploy/inspect/export/safetensors.h"
+#include "common/base/safetensors.h"
 #include "common/base/space_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -12,7 +12,7 @@
 #include "common/base/process.h"
 #include "common/base/version.h"
 #include "deploy/inspect/export/policy_graph.h"
-#include "deploy/inspect/export/safetensors.h"
+#include "common/base/safetensors.h"
 #include "common/base/space_json.h"
 #include "deploy/inspect/played_run.h"
 #include "envs/env_module.h"

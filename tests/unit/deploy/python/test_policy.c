@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "common/base/random.h"
-#include "deploy/inspect/export/safetensors.h"
+#include "common/base/safetensors.h"
 #include "deploy/python/acorn_policy.h"
 #include "tests/unit/support/temporary_folder.h"
 

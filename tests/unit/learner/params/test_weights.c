@@ -126,6 +126,25 @@ static void test_what_is_written_can_be_taken_once_announced(void **state) {
   world_destroy(world);
 }
 
+/* The third lies where the first did. */
+static void test_snapshots_of_one_version_differ_by_their_serial(void **state) {
+  (void)state;
+  struct world *world = world_create();
+  const real *taken[3];
+  int64_t serial[3], version;
+  for (int i = 0; i < 3; i++) {
+    publish(world, 5);
+    taken[i] = weights_acquire(world->weights, &version);
+    assert_int_equal(version, 5);
+    serial[i] = weights_serial(world->weights, taken[i]);
+    assert_int_equal(weights_serial(world->weights, taken[i]), serial[i]);
+    weights_release(world->weights, taken[i]);
+  }
+  assert_ptr_equal(taken[0], taken[2]);
+  assert_true(serial[0] < serial[1] && serial[1] < serial[2]);
+  world_destroy(world);
+}
+
 static void test_two_readers_may_hold_the_same(void **state) {
   (void)state;
   struct world *world = world_create();
@@ -245,6 +264,7 @@ int main(void) {
       cmocka_unit_test(test_zeros_before_the_first_publish),
       cmocka_unit_test(test_held_snapshots_stay_while_others_are_published),
       cmocka_unit_test(test_what_is_written_can_be_taken_once_announced),
+      cmocka_unit_test(test_snapshots_of_one_version_differ_by_their_serial),
       cmocka_unit_test(test_two_readers_may_hold_the_same),
       cmocka_unit_test(test_readers_see_whole_snapshots_that_grow),
       cmocka_unit_test(test_misuse_is_a_check),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "deploy/inspect/export/safetensors.h"
+#include "common/base/safetensors.h"
 
 static char folder[] = "/tmp/test_safetensors_XXXXXX";
 static char path[64];

@@ -1,4 +1,4 @@
-#include "deploy/inspect/export/safetensors.h"
+#include "common/base/safetensors.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,9 +12,7 @@
 #include "common/base/check.h"
 #include "common/base/files.h"
 
-enum { LENGTH_BYTES = 8, ALIGNMENT = 8 };
-static const char metadata_key[] = "__metadata__";
-
+enum { LENGTH_BYTES = 8, ALIGNMENT = 8, SHAPE_BYTES = 64 };
 static size_t bytes_of(const struct safetensor *tensor) {
   size_t bytes = sizeof(float);
   for (int i = 0; i < tensor->rank; i++) bytes *= (size_t)tensor->shape[i];
@@ -26,7 +24,7 @@ static size_t bytes_of(const struct safetensor *tensor) {
 /* Owner: the caller, with free(). */
 static char *header_text(const struct safetensor *tensors, int count, json_t *metadata) {
   json_t *header = json_object();
-  json_object_set(header, metadata_key, metadata);
+  json_object_set(header, SAFETENSORS_METADATA, metadata);
   json_int_t at = 0;
   for (int i = 0; i < count; i++) {
     json_int_t end = at + (json_int_t)bytes_of(&tensors[i]);
@@ -45,34 +43,47 @@ static char *header_text(const struct safetensor *tensors, int count, json_t *me
 }
 
 /* Blanks behind the header align the arrays. */
-static void write_all(const struct safetensor *tensors, int count, const char *header, FILE *file) {
-  uint8_t length[LENGTH_BYTES];
-  size_t text = strlen(header), blanks = (ALIGNMENT - text % ALIGNMENT) % ALIGNMENT;
-  for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (uint8_t)((text + blanks) >> 8 * i);
-  fwrite(length, 1, sizeof(length), file);
-  fprintf(file, "%s%*s", header, (int)blanks, "");
-  for (int i = 0; i < count; i++) fwrite(tensors[i].data, 1, bytes_of(&tensors[i]), file);
+uint8_t *safetensors_pack(size_t *size, const struct safetensor *tensors, int count,
+                          json_t *metadata) {
+  char *header = header_text(tensors, count, metadata);
+  size_t text = strlen(header), length = text + (ALIGNMENT - text % ALIGNMENT) % ALIGNMENT;
+  *size = LENGTH_BYTES + length;
+  for (int i = 0; i < count; i++) *size += bytes_of(&tensors[i]);
+  uint8_t *bytes = check_alloc(*size, 1), *out = bytes + LENGTH_BYTES + length;
+  for (int i = 0; i < LENGTH_BYTES; i++) bytes[i] = (uint8_t)(length >> 8 * i);
+  memset(bytes + LENGTH_BYTES, ' ', length);
+  memcpy(bytes + LENGTH_BYTES, header, text);
+  for (int i = 0; i < count; out += bytes_of(&tensors[i++]))
+    memcpy(out, tensors[i].data, bytes_of(&tensors[i]));
+  free(header);
+  return bytes;
 }
 
-enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
-                              json_t *metadata, struct error *error) {
+enum status safetensors_write_bytes(const char *path, const uint8_t *bytes, size_t size,
+                                    struct error *error) {
   char temporary[PATH_MAX];
   if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
     return status_fail(error, STATUS_INVALID, "the name of the file is too long: %.300s...", path);
   FILE *file = fopen(temporary, "wb");
-  bool written = file != NULL;
-  if (file) {
-    char *header = header_text(tensors, count, metadata);
-    write_all(tensors, count, header, file);
-    free(header);
-    written = !ferror(file);
-    written &= fclose(file) == 0;
-    written = written && rename(temporary, path) == 0;
-  }
-  if (written) return STATUS_OK;
+  bool written = file && fwrite(bytes, 1, size, file) == size;
   int reason = errno;
+  if (file && fclose(file) != 0 && written) {
+    written = false;
+    reason = errno;
+  }
+  if (written && rename(temporary, path) == 0) return STATUS_OK;
+  if (written) reason = errno;
   if (file) unlink(temporary);
   return status_fail(error, STATUS_IO, "%.300s cannot be written: %s", path, strerror(reason));
+}
+
+enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,
+                              json_t *metadata, struct error *error) {
+  size_t size;
+  uint8_t *bytes = safetensors_pack(&size, tensors, count, metadata);
+  enum status status = safetensors_write_bytes(path, bytes, size, error);
+  free(bytes);
+  return status;
 }
 
 /* ---- read */
@@ -125,7 +136,8 @@ void safetensors_close(struct safetensors *file) {
 }
 
 const char *safetensors_text(const struct safetensors *file, const char *key) {
-  return json_string_value(json_object_get(json_object_get(file->header, metadata_key), key));
+  return json_string_value(
+      json_object_get(json_object_get(file->header, SAFETENSORS_METADATA), key));
 }
 
 static bool has_shape(const json_t *shape, const struct safetensor *tensor) {
@@ -135,8 +147,18 @@ static bool has_shape(const json_t *shape, const struct safetensor *tensor) {
   return true;
 }
 
+/* "(4, 64)"; at most four numbers. */
+static const char *shape_text(char text[SHAPE_BYTES], const struct safetensor *tensor) {
+  int at = snprintf(text, SHAPE_BYTES, "(");
+  for (int i = 0; i < tensor->rank; i++)
+    at += snprintf(text + at, SHAPE_BYTES - (size_t)at, i ? ", %d" : "%d", tensor->shape[i]);
+  snprintf(text + at, SHAPE_BYTES - (size_t)at, ")");
+  return text;
+}
+
 enum status safetensors_take(const struct safetensors *file, float *out,
                              const struct safetensor *tensor, struct error *error) {
+  char text[SHAPE_BYTES];
   const json_t *entry = json_object_get(file->header, tensor->name);
   const json_t *places = json_object_get(entry, "data_offsets");
   const char *dtype = json_string_value(json_object_get(entry, "dtype"));
@@ -144,8 +166,8 @@ enum status safetensors_take(const struct safetensors *file, float *out,
     return status_fail(error, STATUS_INVALID, "there is no array %.60s in it", tensor->name);
   if (strcmp(dtype, "F32") != 0 || !has_shape(json_object_get(entry, "shape"), tensor))
     return status_fail(error, STATUS_INVALID,
-                       "array %.60s has another shape than the network that its metadata describe",
-                       tensor->name);
+                       "array %.60s has another shape than the network, %s, or is not of F32",
+                       tensor->name, shape_text(text, tensor));
   json_int_t begin = json_integer_value(json_array_get(places, 0));
   json_int_t end = json_integer_value(json_array_get(places, 1));
   if (begin < 0 || end < begin || (uint64_t)end > file->bytes ||

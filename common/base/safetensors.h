@@ -2,10 +2,11 @@
  * JSON object: "__metadata__" with texts, and dtype, shape and place of each array), the arrays.
  *
  * Arrays are float32, and stand in the file in the order of their names in the header.
- * Upstream: export.c, deploy/python/policy.c. Downstream: jansson. Thread: one per file.
+ * Upstream: deploy/inspect/export/export.c, deploy/inspect/parameters.c, deploy/python/policy.c,
+ * learner/params/named.c. Downstream: jansson. Thread: one per file.
  * Invariant: a reader uses no length or place of the header that it has not checked. */
-#ifndef ACORN_DEPLOY_INSPECT_EXPORT_SAFETENSORS_H
-#define ACORN_DEPLOY_INSPECT_EXPORT_SAFETENSORS_H
+#ifndef ACORN_COMMON_BASE_SAFETENSORS_H
+#define ACORN_COMMON_BASE_SAFETENSORS_H
 
 #include <jansson.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include "common/base/status.h"
 
 enum { SAFETENSORS_MAX_HEADER_BYTES = 16 << 20 };
+#define SAFETENSORS_METADATA "__metadata__" /* no array's name */
 
 /* All borrowed. */
 struct safetensor {
@@ -23,10 +25,18 @@ struct safetensor {
   const float *data; /* of that shape, C order */
 };
 
-/* metadata: an object of texts. A file that is there already is replaced once the new one is whole.
+/* The bytes of such a file, *size of them. metadata: an object of texts. Owner: the caller, with
+ * free(). */
+uint8_t *safetensors_pack(size_t *size, const struct safetensor *tensors, int count,
+                          json_t *metadata);
+
+/* Writes them. A file that is there already is replaced once the new one is whole.
  * The same arrays and texts give the same bytes. Errors: IO, with the path and the reason. */
 MUST_CHECK enum status safetensors_write(const char *path, const struct safetensor *tensors,
                                          int count, json_t *metadata, struct error *error);
+/* The same of bytes that are such a file. */
+MUST_CHECK enum status safetensors_write_bytes(const char *path, const uint8_t *bytes, size_t size,
+                                               struct error *error);
 
 struct safetensors {
   uint8_t *file; /* heap; NULL: the bytes are the caller's */
