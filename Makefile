@@ -327,8 +327,8 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
-PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) deploy/inspect/run_log.c deploy/inspect/status_view.c \
-  common/base/safetensors.c $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
+PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) learner/params/named.c deploy/inspect/run_log.c deploy/inspect/status_view.c \
+  $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

@@ -150,6 +150,30 @@ pass_if "nor did they set anything" is "$(sets)" "$before"
 pass_if "a part alone" parameters set run head.safetensors
 pass_if "is logged as such" says "has set 1 of 6 parameter arrays"
 pass_if "at once, while nothing is trained" parameters set run double.safetensors
+# Without an installed package: its modules in place.
+in_python() {
+  PYTHONPATH=$tree/deploy/python python3 - >said 2>&1 <<'END'
+import acorn
+run = acorn.Run("run")
+before = run.parameters()
+biases = before["head/b"] + 1
+updates = run.set_parameters({"head/b": biases})
+after = run.parameters()
+assert (after["head/b"] == biases).all() and (after["head/w"] == before["head/w"]).all()
+assert run.set_parameters(before, expected_version=updates) == updates
+try:
+    run.set_parameters({"head/b": biases[:1], "head/w": before["head/w"] * 2})
+    assert False
+except acorn.AcornError as error:
+    assert "head/b has another shape" in str(error), error
+assert all((run.parameters()[name] == before[name]).all() for name in before)
+END
+}
+if python3 -c 'import numpy' 2>/dev/null; then
+  pass_if "from Python, some or all of them" in_python
+else
+  echo "SKIP from Python: numpy is not here"
+fi
 parameters get run last.safetensors
 stopped
 pass_if "the learner ends in good order" is "$code" 0

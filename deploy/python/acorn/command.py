@@ -10,6 +10,7 @@ ABOUT = {
     "watch": "plays a run's checkpoint and records a video (needs ffmpeg)",
     "export": "writes a run's policy as an ONNX or a safetensors file",
     "status": "what a running learner does",
+    "parameters": "gets or sets the parameters of a running learner",
     "plot": "learning curves of runs (needs gnuplot)",
     "sweep": "runs of several seeds or settings, and a table of them",
     "checkpoint": "what is in a checkpoint",

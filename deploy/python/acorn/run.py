@@ -82,3 +82,14 @@ class Run:
         with path.open(newline="") as file:
             return _table([{name: _value(text) for name, text in row.items()}
                            for row in csv.DictReader(file)])
+
+    def parameters(self):
+        """Of its learner, which has to be running: float32 arrays by name (docs/protocol.md)."""
+        from acorn.parameters import get
+        return get(self.folder)
+
+    def set_parameters(self, arrays, expected_version=None):
+        """Sets those of these names, between two updates; all or none. expected_version: refused
+        unless the learner has made so many updates. Returns how many it had made."""
+        from acorn.parameters import set_some
+        return set_some(self.folder, arrays, expected_version)
