@@ -152,7 +152,7 @@ pass_if "is logged as such" says "has set 1 of 6 parameter arrays"
 pass_if "at once, while nothing is trained" parameters set run double.safetensors
 # Without an installed package: its modules in place.
 in_python() {
-  PYTHONPATH=$tree/deploy/python python3 - >said 2>&1 <<'END'
+  PYTHONPATH=$tree/deploy/python "$numpy_python" - >said 2>&1 <<'END'
 import acorn
 run = acorn.Run("run")
 before = run.parameters()
@@ -169,7 +169,9 @@ except acorn.AcornError as error:
 assert all((run.parameters()[name] == before[name]).all() for name in before)
 END
 }
-if python3 -c 'import numpy' 2>/dev/null; then
+numpy_python=$tree/build/onnx/bin/python # of scripts/setup.sh onnx
+"$numpy_python" -c 'import numpy' 2>/dev/null || numpy_python=python3
+if "$numpy_python" -c 'import numpy' 2>/dev/null; then
   pass_if "from Python, some or all of them" in_python
 else
   echo "SKIP from Python: numpy is not here"
