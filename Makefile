@@ -41,7 +41,7 @@ WRAP := $(WRAP_$(MODE))
 LIBS_rpc := -lgrpc -lgpr -labsl_synchronization -lprotobuf-c
 LIBS := $(LIBS_rpc) -luv -ljansson -ldl -lm
 # The learner's alone; as needed, so that what has no kernels does not load it.
-LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -Wl,--no-as-needed
+LIBS_kernels := -Wl,--as-needed -ldnnl -lgomp -lcrypto -Wl,--no-as-needed
 
 # ---- sources: every .c file of a folder belongs to the folder's library; main files are programs.
 src = $(sort $(wildcard $(1)))

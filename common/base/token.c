@@ -132,6 +132,13 @@ static void refresh(struct token_file *file) {
     log_warn("%s; the tokens of before stay valid", error.text);
 }
 
+void token_file_tokens(struct tokens *tokens, struct token_file *file) {
+  pthread_mutex_lock(&file->lock);
+  refresh(file);
+  *tokens = file->tokens;
+  pthread_mutex_unlock(&file->lock);
+}
+
 bool token_file_accepts(struct token_file *file, const char *header, size_t bytes) {
   pthread_mutex_lock(&file->lock);
   refresh(file);

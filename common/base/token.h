@@ -46,9 +46,10 @@ MUST_CHECK enum status token_file_open(struct token_file **out, const char *opti
 /* Frees it; NULL is allowed. */
 void token_file_close(struct token_file *file);
 
-/* Both look first whether the file has changed; one that cannot be read any more is named in the
+/* These look first whether the file has changed; one that cannot be read any more is named in the
  * log, and its earlier tokens stay valid. */
 bool token_file_accepts(struct token_file *file, const char *header, size_t bytes);
+void token_file_tokens(struct tokens *tokens, struct token_file *file);
 void token_file_header(struct token_file *file, char header[TOKEN_HEADER_BYTES]);
 
 #endif

@@ -1,4 +1,5 @@
-/* The learners of one run, each a process of this host, and the memory that they share.
+/* The learners of one run: processes of one host that share memory, or of several hosts that have a
+ * connection to each other.
  *
  * Every function but the last two is a meeting: it returns once all learners have called it, in the
  * same order, or once one is missing, which is an error for all that wait. After the first error
@@ -19,8 +20,13 @@
 
 enum { PEERS_MAX = 64, PEERS_WORDS = 4 };
 
+struct tokens;
+
 struct peers_config {
-  const char *path; /* a file that all of them map, new or empty: the first one fills it */
+  const char
+      *path;       /* one host: a file that all of them map, new or empty: the first one fills it */
+  char *const *at; /* several: HOST:PORT where each one waits for the others, by rank; else NULL */
+  const struct tokens *tokens; /* a caller must have one of these (common/base/token.h) */
   int rank, learners;
   int timeout_ms;    /* one that the others have waited for so long is given up */
   const char *about; /* lines NAME=VALUE, in which all have to agree */
@@ -31,8 +37,8 @@ struct peers_config {
 
 struct peers;
 
-/* Waits for all others. Errors: INVALID, EXISTS, IO: the file; UNAVAILABLE: a learner is missing;
- * MISMATCH: two disagree: names the line, and both values. */
+/* Waits for all others. Errors: INVALID, EXISTS, IO: the file or address; UNAVAILABLE: a learner is
+ * missing; MISMATCH: two disagree: names the line, and both values. */
 MUST_CHECK enum status peers_open(struct peers **out, const struct peers_config *config,
                                   struct error *error);
 void peers_close(struct peers *peers);
@@ -56,7 +62,8 @@ int peers_rank(const struct peers *peers);
 int peers_learners(const struct peers *peers);
 /* The first error. */
 MUST_CHECK enum status peers_status(const struct peers *peers, struct error *error);
-/* Whether no learner of a lower rank runs any more: what rank 0 wrote is for this one to write. */
+/* Whether no learner of a lower rank runs any more, or can be reached: what rank 0 wrote is for
+ * this one to write. */
 bool peers_is_first(struct peers *peers);
 
 #endif

@@ -1,15 +1,19 @@
-/* Learners as processes of a test: each runs the same function with its rank, on a file that they
- * share, and leaves numbers for the test. */
+/* Learners as processes of a test: each runs the same function with its rank, and leaves numbers
+ * for the test. They meet by a file that they share, or by ports of this machine. */
 #ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_PEERS_WORLD_H
 #define ACORN_TESTS_UNIT_LEARNER_TRAIN_PEERS_WORLD_H
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/token.h"
 #include "learner/train/peers.h"
 #include "tests/unit/support/temporary_folder.h"
 
@@ -18,6 +22,8 @@ enum { WORLD_MOST = 4, WORLD_NUMBERS = 1 << 13 };
 struct peers_world {
   char path[TEMPORARY_PATH_BYTES];
   int learners, timeout_ms;
+  char *at[WORLD_MOST]; /* NULL: by the file */
+  struct tokens tokens[WORLD_MOST];
   const char *about[WORLD_MOST]; /* NULL: the same */
   pid_t process[WORLD_MOST];
   /* Shared with the learners. */
@@ -31,10 +37,29 @@ struct peers_world {
 
 typedef void (*peers_learner)(struct peers_world *w, struct peers *peers, int rank);
 
+/* How worlds are made from here on. */
+static bool peers_world_by_net;
+
+/* A port that is free now, of an address of this machine that each learner has for itself. */
+static inline char *peers_world_address(int rank) {
+  static char text[WORLD_MOST][32];
+  struct sockaddr_in place = {.sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)rank)};
+  socklen_t bytes = sizeof(place);
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(fd, (struct sockaddr *)&place, bytes) != 0 ||
+      getsockname(fd, (struct sockaddr *)&place, &bytes) != 0)
+    abort();
+  close(fd);
+  snprintf(text[rank], sizeof(text[rank]), "127.0.0.%d:%d", rank + 1, ntohs(place.sin_port));
+  return text[rank];
+}
+
 static inline struct peers_world peers_world_create(int learners) {
   static int count;
   struct peers_world w = {.learners = learners, .timeout_ms = 20000};
   snprintf(w.path, sizeof(w.path), "%s/peers-%d-%d", temporary_folder(), (int)getpid(), count++);
+  for (int r = 0; r < learners; r++) w.at[r] = peers_world_by_net ? peers_world_address(r) : NULL;
   w.result = mmap(NULL, WORLD_MOST * sizeof(*w.result), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return w;
@@ -50,6 +75,8 @@ static inline void peers_world_run(struct peers_world *w, int rank, peers_learne
   struct error error = {""};
   struct peers *peers;
   const struct peers_config config = {.path = w->path,
+                                      .at = w->at[0] ? w->at : NULL,
+                                      .tokens = &w->tokens[rank],
                                       .rank = rank,
                                       .learners = w->learners,
                                       .timeout_ms = w->timeout_ms,
@@ -71,8 +98,10 @@ static inline void peers_world_start(struct peers_world *w, int rank, peers_lear
 }
 
 static inline void peers_world_wait(struct peers_world *w) {
-  for (int r = 0; r < w->learners; r++)
+  for (int r = 0; r < w->learners; r++) {
     if (w->process[r] > 0) waitpid(w->process[r], NULL, 0);
+    w->process[r] = 0;
+  }
 }
 
 /* All of them, to their ends. */

@@ -1,6 +1,7 @@
 /* Updates of several learners, each on a part of a batch, beside one learner on all of it: the same
- * parameters after 100 updates, whatever the agent, with running statistics, and with a learner
- * that has no batch. */
+ * parameters after 100 updates, whatever the agent, with running statistics, with a learner that
+ * has no batch, and however the learners meet: to the last bit the same by connections as by
+ * memory. */
 #include "learner/train/peers.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/learner/train/peers_world.h"
@@ -146,18 +147,23 @@ static void halves_of_a_batch_train_as_the_whole_one(void **state) {
       {"ppo", "mlp", "cpu", "mean", false, false, 0, 1e-6},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    struct peers_world w = peers_world_create(LEARNERS);
-    double *expected = check_alloc(WORLD_NUMBERS, sizeof(*expected));
-    w.context = (void *)&table[i];
+    double *expected = check_alloc(2, WORLD_NUMBERS * sizeof(*expected));
+    double *by_memory = expected + WORLD_NUMBERS;
     train(expected, &table[i], NULL, 0);
-    peers_world_run_all(&w, train_with_others);
-    for (int r = 0; r < LEARNERS; r++) {
-      assert_int_equal(w.result[r].status, STATUS_OK);
-      compare(&table[i], w.result[r].number, expected, r);
-      assert_memory_equal(w.result[r].number, w.result[0].number, sizeof(w.result[0].number));
+    for (int net = 0; net < 2; net++) {
+      peers_world_by_net = net;
+      struct peers_world w = peers_world_create(LEARNERS);
+      w.context = (void *)&table[i];
+      peers_world_run_all(&w, train_with_others);
+      if (!net) memcpy(by_memory, w.result[0].number, sizeof(w.result[0].number));
+      for (int r = 0; r < LEARNERS; r++) {
+        if (w.result[r].status != STATUS_OK) fail_msg("learner %d: %s", r, w.result[r].error);
+        compare(&table[i], w.result[r].number, expected, r);
+        assert_memory_equal(w.result[r].number, by_memory, sizeof(w.result[0].number));
+      }
+      peers_world_destroy(&w);
     }
     free(expected);
-    peers_world_destroy(&w);
   }
 }
 

@@ -1,0 +1,58 @@
+/* The two ways in which learners meet: by memory of one host, or by connections between hosts.
+ *
+ * peers.c has what both share: errors, the arithmetic of sums, what learners agree in. A way moves
+ * bytes; each of its functions but is_gone and close is a meeting, see peers.h.
+ *
+ * Upstream: peers.c, peers_memory.c, peers_net.c. Thread: as peers.h. */
+#ifndef ACORN_LEARNER_TRAIN_PEERS_WAY_H
+#define ACORN_LEARNER_TRAIN_PEERS_WAY_H
+
+#include "learner/train/peers.h"
+
+struct peers_way {
+  size_t area_bytes; /* of the arrays that go through it at a time */
+  /* Waits until all have come. Errors: of peers_open. */
+  enum status (*open)(struct peers *peers, struct error *error);
+  /* all (learners, bytes): what each has in `mine`; bytes <= area_bytes. */
+  enum status (*gather)(struct peers *peers, void *all, const void *mine, size_t bytes);
+  /* count <= area_bytes */
+  enum status (*broadcast)(struct peers *peers, void *bytes, size_t count);
+  /* In place; the first `scaled` of n numbers are a mean by weights, the others a sum. */
+  enum status (*mean)(struct peers *peers, char *numbers, size_t n, size_t scaled,
+                      size_t real_bytes, double weight);
+  bool (*is_gone)(struct peers *peers, int rank);
+  void (*close)(struct peers *peers);
+};
+
+struct peers {
+  struct device_peers of_device; /* first */
+  struct peers_config config;    /* its pointers: until opened */
+  const struct peers_way *way;
+  enum status status; /* the first error */
+  struct error error;
+};
+
+/* All zeros but `way`. Owner: the way's close frees it. */
+struct peers *peers_memory_create(void);
+struct peers *peers_net_create(void);
+
+/* Why a learner is missing. */
+enum peers_loss { PEERS_ENDED, PEERS_SILENT, PEERS_NOT_COME, PEERS_TOLD };
+/* Keeps it as the first error. TOLD: by another learner. */
+enum status peers_lose(struct peers *peers, int rank, enum peers_loss loss);
+
+/* A learner's share of n numbers, from `begin` to `end`, which it adds up for all. */
+struct peers_share {
+  size_t begin, end;
+};
+struct peers_share peers_share(const struct peers *peers, int rank, size_t n);
+
+/* What a learner brings to a sum: the first `scaled` numbers times its weight. */
+void peers_scale(char *to, const char *numbers, size_t n, size_t scaled, size_t real_bytes,
+                 double weight);
+/* A share of the sum, in the order of ranks: part[r] is that of rank r. `scaled`: of all numbers,
+ * as in `mean`; weights: of all learners together. */
+void peers_add(const struct peers *peers, char *sum, const char *const *part,
+               struct peers_share share, size_t scaled, size_t real_bytes, double weights);
+
+#endif
