@@ -52,14 +52,40 @@ static enum status take_address(struct tf_config *config, const char *learner, i
                                 struct error *error) {
   struct error problem = {""};
   const char *colon = strrchr(learner, ':');
+  char *address = config->learners[config->num_learners++];
   if (colon && !strchr(colon, ']'))
-    snprintf(config->learner, sizeof(config->learner), "%s", learner);
+    snprintf(address, TF_ADDRESS_BYTES, "%s", learner);
   else
-    snprintf(config->learner, sizeof(config->learner), "%.265s:%d", learner, port);
-  if (host_port_check(config->learner, &problem) == STATUS_OK) return STATUS_OK;
+    snprintf(address, TF_ADDRESS_BYTES, "%.265s:%d", learner, port);
+  if (host_port_check(address, &problem) == STATUS_OK) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "ACORN_LEARNER, the learner's HOST or HOST:PORT, is '%.100s': %.300s", learner,
                      problem.text);
+}
+
+// ACORN_LEARNER: one address, or several with commas.
+static enum status take_addresses(struct tf_config *config, const char *learners, int port,
+                                  struct error *error) {
+  char *text = check_copy(learners), *rest = text, *one;
+  enum status status = STATUS_OK;
+  while (status == STATUS_OK && (one = strsep(&rest, ","))) {
+    if (config->num_learners == TF_MAX_LEARNERS)
+      status = status_fail(error, STATUS_INVALID, "ACORN_LEARNER names more than %d learners",
+                           TF_MAX_LEARNERS);
+    else
+      status = take_address(config, one, port, error);
+  }
+  memcpy(config->learner, config->learners[0], sizeof(config->learner));
+  free(text);
+  return status;
+}
+
+// The rank in "learner" or "learner-RANK"; negative if the text is anything else.
+static int read_rank(const char *task, int learners) {
+  static const char word[] = "learner-";
+  if (strcmp(task, "learner") == 0) return 0;
+  bool is_learner = strncmp(task, word, strlen(word)) == 0;
+  return is_learner ? read_number(task + strlen(word), learners - 1) : -1;
 }
 
 static enum status find_plain(struct tf_config *config, const struct platform_words *words,
@@ -71,19 +97,21 @@ static enum status find_plain(struct tf_config *config, const struct platform_wo
                        "ACORN_WORKERS, how many tasks are hosts of actors, is '%.100s': a whole "
                        "number from 0 to %d is needed",
                        words->workers ? words->workers : "", MAX_WORKERS);
-  enum status status = take_address(config, words->learner ? words->learner : "", port, error);
+  enum status status = take_addresses(config, words->learner ? words->learner : "", port, error);
   if (status != STATUS_OK) return status;
-  if (strcmp(words->task, "learner") == 0) {
-    host_port_bind_all(config->listen, sizeof(config->listen), config->learner);
+  config->index = read_rank(words->task, config->num_learners);
+  if (config->index >= 0) {
+    host_port_bind_all(config->listen, sizeof(config->listen), config->learners[config->index]);
     return STATUS_OK;
   }
   config->role = TF_ROLE_ACTOR;
   config->index = read_number(words->task, config->num_actors - 1);
   if (config->index >= 0) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
-                     "ACORN_TASK is '%.100s': \"learner\", or the number of a host of actors, 0 to "
+                     "ACORN_TASK is '%.100s': \"learner\" (one of %d that ACORN_LEARNER names: "
+                     "\"learner-RANK\"), or the number of a host of actors, 0 to "
                      "ACORN_WORKERS - 1 = %d, is needed",
-                     words->task, config->num_actors - 1);
+                     words->task, config->num_learners, config->num_actors - 1);
 }
 
 /* ---- SageMaker */

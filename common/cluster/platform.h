@@ -16,8 +16,8 @@
 
 /* What a platform may have set; NULL or "": it has not. */
 struct platform_words {
-  const char *task;    /* "learner", or the number of a host of actors, from 0 */
-  const char *learner; /* HOST or HOST:PORT */
+  const char *task;    /* "learner", "learner-RANK", or the number of a host of actors, from 0 */
+  const char *learner; /* HOST or HOST:PORT; of several learners a list by rank, with commas */
   const char *workers; /* how many hosts of actors there are */
   const char *tf_config, *cluster_spec;
   const char *sm_resource_config, *sm_hosts, *sm_current_host;
@@ -29,8 +29,8 @@ struct platform_words platform_words(void);
 
 /* Where the cluster is described: "ACORN_TASK", "TF_CONFIG", "CLUSTER_SPEC" or "SageMaker". `port`
  * is the learner's where the platform gives none.
- * Errors: NOT_FOUND: no platform has set anything. INVALID, UNAVAILABLE: as tf_config_parse, with
- * the name of the variable at the front. */
+ * Errors: NOT_FOUND: no platform has set anything. INVALID: as tf_config_parse, with the name of
+ * the variable at the front. */
 MUST_CHECK enum status platform_find(struct tf_config *config, const char **source,
                                      const struct platform_words *words, int port,
                                      struct error *error);

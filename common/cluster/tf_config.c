@@ -14,9 +14,9 @@ static const struct job {
   const char *name;
   enum tf_role role;
 } jobs[] = {
-    {"learner", TF_ROLE_LEARNER},
     {"chief", TF_ROLE_LEARNER},
     {"master", TF_ROLE_LEARNER},
+    {"learner", TF_ROLE_LEARNER},
     {"actor", TF_ROLE_ACTOR},
     {"worker", TF_ROLE_ACTOR},
     {"evaluator", TF_ROLE_EVALUATOR},
@@ -169,17 +169,16 @@ static struct task *find_task(const struct cluster *cluster, const char *job, in
   return NULL;
 }
 
-// Finds the one learner; without any, worker 0 becomes it.
+// Without any learner worker 0 becomes it.
 static enum status appoint_learner(struct cluster *cluster, struct error *error) {
   int num_learners = count_role(cluster, TF_ROLE_LEARNER);
-  if (num_learners == 1) return STATUS_OK;
-  if (num_learners > 1) {
-    return status_fail(error, STATUS_UNAVAILABLE,
+  if (num_learners > TF_MAX_LEARNERS) {
+    return status_fail(error, STATUS_INVALID,
                        "TF_CONFIG: the cluster has %d learners (tasks of learner, chief and "
-                       "master); several are not "
-                       "supported: leave one",
-                       num_learners);
+                       "master); there may be %d",
+                       num_learners, TF_MAX_LEARNERS);
   }
+  if (num_learners > 0) return STATUS_OK;
   struct task *worker = find_task(cluster, "worker", 0);
   if (!worker) {
     return status_fail(error, STATUS_INVALID,
@@ -268,8 +267,10 @@ static enum status read_document(struct tf_config *config, struct cluster *clust
   config->num_evaluators = count_role(cluster, TF_ROLE_EVALUATOR);
   for (int i = 0; i < cluster->count; i++) {
     if (cluster->task[i].role != TF_ROLE_LEARNER) continue;
-    snprintf(config->learner, sizeof config->learner, "%s", cluster->task[i].address);
+    snprintf(config->learners[config->num_learners++], TF_ADDRESS_BYTES, "%s",
+             cluster->task[i].address);
   }
+  memcpy(config->learner, config->learners[0], sizeof config->learner);
   return STATUS_OK;
 }
 

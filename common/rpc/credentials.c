@@ -134,6 +134,11 @@ void credentials_close(struct credentials *self) {
   free(self);
 }
 
+void credentials_tokens(struct tokens *tokens, struct credentials *credentials) {
+  *tokens = (struct tokens){0};
+  if (credentials->tokens) token_file_tokens(tokens, credentials->tokens);
+}
+
 bool credentials_have_tls(const struct credentials *credentials) {
   return credentials && (credentials->path[CA] || credentials->path[CERT]);
 }

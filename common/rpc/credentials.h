@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/base/status.h"
+#include "common/base/token.h"
 
 /* Members of a program's options; "": not given. */
 struct credentials_options {
@@ -44,6 +45,10 @@ MUST_CHECK enum status credentials_open(struct credentials **out,
 
 /* Whether connections are encrypted. */
 bool credentials_have_tls(const struct credentials *credentials);
+
+/* The tokens that are accepted now; none: count is 0. For what proves itself by other ways than a
+ * header. Owner: the caller's, to be wiped. */
+void credentials_tokens(struct tokens *tokens, struct credentials *credentials);
 
 /* Frees them; NULL is allowed. After the servers and channels that were made with them. */
 void credentials_close(struct credentials *credentials);

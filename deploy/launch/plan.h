@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "actor/options.h"
+#include "common/cluster/tf_config.h"
 #include "deploy/launch/arguments.h"
 #include "deploy/launch/options.h"
 #include "deploy/launch/supervisor.h"
@@ -22,17 +23,19 @@
 /* The part of the cluster that this host runs. */
 struct plan_part {
   bool has_learner;
-  bool evaluates;             /* its actors are never trained on */
-  int num_actors, first;      /* the number of the first one */
-  int num_evaluators;         /* beside the learner; set by plan_size */
-  int other_evaluators;       /* on other hosts */
-  int envs_per_actor;         /* 0: plan_size sets what suits the environment */
-  int learners;               /* that the actors are spread over; set by plan_size */
-  int num_envs;               /* training environments of the whole cluster; set by plan_size */
-  char listen[PATH_MAX];      /* the learner's address, for itself */
-  char learner[PATH_MAX];     /* and for its actors */
-  const char *actor_name;     /* NULL: their own default */
-  const char *evaluator_name; /* of those beside the learner */
+  bool evaluates;        /* its actors are never trained on */
+  int num_actors, first; /* the number of the first one */
+  int num_evaluators;    /* beside the learner; set by plan_size */
+  int other_evaluators;  /* on other hosts */
+  int envs_per_actor;    /* 0: plan_size sets what suits the environment */
+  int learners;          /* that the actors are spread over; set by plan_size */
+  int num_envs;          /* training environments of the whole cluster; set by plan_size */
+  int rank;              /* of the learner here, among those of several hosts */
+  char (*hosts)[TF_ADDRESS_BYTES]; /* (learners): one on each host; NULL: all are on one */
+  char listen[PATH_MAX];           /* the learner's address, for itself */
+  char learner[PATH_MAX];          /* and for its actors */
+  const char *actor_name;          /* NULL: their own default */
+  const char *evaluator_name;      /* of those beside the learner */
 };
 
 struct plan {

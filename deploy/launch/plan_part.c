@@ -43,6 +43,7 @@ static void set(struct option_target target, const char *name, const char *forma
 // Unless told otherwise as many as suit the agent, but none where others run already, where nothing
 // is trained, and with --deterministic: evaluation episodes end in no order that repeats.
 static int choose_evaluators(const struct plan *plan) {
+  if (plan->part.rank > 0) return 0; // they are the first learner's
   if (plan->own.evaluators >= 0) return (int)plan->own.evaluators;
   if (plan->part.other_evaluators > 0 || plan->learner.deterministic || plan->evaluates) return 0;
   return learner_options_evaluators(&plan->learner);
@@ -144,6 +145,22 @@ static char **make_command(const char *programs, struct option_target target) {
   return command;
 }
 
+// This host's place among the learners of several.
+static void complete_peers(struct plan *plan) {
+  const struct plan_part *part = &plan->part;
+  struct option_target learner = learner_of(plan);
+  char all[TF_MAX_LEARNERS * TF_ADDRESS_BYTES] = "", one[PATH_MAX];
+  for (int r = 0; r < part->learners; r++) {
+    learner_address(one, part->hosts[r], LEARNER_PEERS_PORT);
+    snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", r ? "," : "", one);
+  }
+  set(learner, "learner_rank", "%d", part->rank);
+  set(learner, "learners_at", "%s", all);
+  if (part->rank == 0 || !plan->learner.logdir[0]) return;
+  snprintf(one, sizeof(one), "%s/learner-%d", plan->learner.logdir, part->rank);
+  set(learner, "logdir", "%s", one);
+}
+
 static void complete_learner(struct plan *plan) {
   struct option_target learner = learner_of(plan);
   if (!learner_given(plan, "listen")) set(learner, "listen", "%s", plan->part.listen);
@@ -151,6 +168,7 @@ static void complete_learner(struct plan *plan) {
     set(learner, "logdir", "%s", plan->run_folder);
   set(learner, "num_envs", "%d", plan->part.num_envs / plan->part.learners);
   set(learner, "exit_with_parent", "true");
+  if (plan->part.hosts) complete_peers(plan);
 }
 
 // What all actors of this host share. Environment options may come from a --config file, which only
@@ -167,11 +185,19 @@ static void complete_actors(struct plan *plan) {
   set(actor, "exit_with_parent", "true");
 }
 
-// Evaluators are rank 0's.
+// The address of the learner of that rank, from here: actors beside a learner of several hosts are
+// its own. Evaluators are rank 0's.
+static void address_for(char out[PATH_MAX], const struct plan_part *part, int rank) {
+  if (part->hosts && !part->has_learner)
+    snprintf(out, PATH_MAX, "%s", part->hosts[rank]);
+  else
+    learner_address(out, part->learner, part->hosts ? 0 : rank);
+}
+
 static char **actor_command(struct plan *plan, int task, int rank, int64_t envs) {
   struct option_target actor = actor_of(plan);
   char address[PATH_MAX];
-  learner_address(address, plan->part.learner, rank);
+  address_for(address, &plan->part, rank);
   set(actor, "learner", "%s", address);
   set(actor, "task", "%d", task);
   set(actor, "envs", "%lld", (long long)envs);
@@ -195,7 +221,8 @@ void plan_commands(struct plan *plan) {
   }
   complete_actors(plan);
   for (int i = 0; i < part->num_actors; i++)
-    actors[i] = actor_command(plan, part->first + i, (part->first + i) % part->learners,
+    actors[i] = actor_command(plan, part->first + i,
+                              part->evaluates ? 0 : (part->first + i) % part->learners,
                               part->envs_per_actor);
   if (!part->num_evaluators) return;
   set(actor_of(plan), "name", "%s", part->evaluator_name);

@@ -48,6 +48,25 @@ static void choose_addresses(struct task_plan *task) {
            is_any ? strrchr(part->listen, ':') : part->listen);
 }
 
+// Several learners in the cluster: one on each host.
+static enum status choose_learners(struct task_plan *task, struct error *error) {
+  struct plan *plan = &task->plan;
+  int learners = task->cluster.num_learners;
+  if (learners == 1) return STATUS_OK;
+  if (options_given(&learner_options_table, &plan->learner, "learners") &&
+      plan->learner.learners != learners)
+    return status_fail(error, STATUS_INVALID,
+                       "--learners=%d, and %s has %d learners: leave it out, since each of several "
+                       "hosts runs one",
+                       (int)plan->learner.learners, task->source, learners);
+  plan->part.hosts = task->cluster.learners;
+  plan->part.rank = task->cluster.role == TF_ROLE_LEARNER ? task->cluster.index : 0;
+  char count[16];
+  snprintf(count, sizeof(count), "%d", learners);
+  return options_set(&learner_options_table, &plan->learner, "learners", count, task->source,
+                     error);
+}
+
 static void choose_actors(struct task_plan *task, int on_learner) {
   const struct deploy_options *own = &task->plan.own;
   struct plan_part *part = &task->plan.part;
@@ -55,6 +74,7 @@ static void choose_actors(struct task_plan *task, int on_learner) {
     case TF_ROLE_LEARNER:
       part->has_learner = true;
       part->num_actors = on_learner;
+      part->first = task->cluster.index * on_learner;
       // Not the name of the platform's evaluators: these may run although the cluster does not list
       // them, and two actors of one name supersede each other.
       part->evaluator_name = "learner-evaluator";
@@ -62,7 +82,8 @@ static void choose_actors(struct task_plan *task, int on_learner) {
       break;
     case TF_ROLE_ACTOR:
       part->num_actors = (int)own->actors_per_worker;
-      part->first = on_learner + task->cluster.index * part->num_actors;
+      part->first =
+          task->cluster.num_learners * on_learner + task->cluster.index * part->num_actors;
       break;
     case TF_ROLE_EVALUATOR:
       part->evaluates = true;
@@ -87,7 +108,10 @@ enum status task_plan_make(struct task_plan *task, struct error *error) {
   plan->part.envs_per_actor = (int)own->envs_per_actor;
   choose_actors(task, on_learner);
   choose_addresses(task);
-  status = plan_size(plan, on_learner + (int64_t)others * per_worker, error);
+  status = choose_learners(task, error);
+  if (status != STATUS_OK) return status;
+  int64_t beside = (int64_t)task->cluster.num_learners * on_learner;
+  status = plan_size(plan, beside + (int64_t)others * per_worker, error);
   if (status != STATUS_OK) return status;
   if (plan->part.evaluates) plan->part.envs_per_actor = (int)own->eval_envs;
   plan_commands(plan);

@@ -64,8 +64,9 @@ static const struct option rows[] = {
     BOOL("deterministic", deterministic, "false", RUN,
          "the same seed gives the same run; slower, waits for every actor at every step"),
     INT("learners", learners, "1", 1, 64, RUN,
-        "learners on this host that train one network, each with actors and experience of its "
-        "own: the actors are spread over them, --num_envs is each one's"),
+        "learners that train one network, on this host or by TF_CONFIG on several, each with "
+        "actors and experience of its own: the actors are spread over them, --num_envs is each "
+        "one's"),
     FLOAT("learners_timeout_s", learners_timeout_s, "60", 0.1, 1e6, RUN,
           "the run ends, with a checkpoint, once learners have waited for one of them for so long"),
     INT("learner_rank", learner_rank, "-1", -1, 63, RUN,
@@ -73,6 +74,9 @@ static const struct option rows[] = {
         "others"),
     STRING("learners_file", learners_file, "", RUN,
            "with --learner_rank: a new file that these learners share, in memory (/dev/shm)"),
+    STRING("learners_at", learners_at, "", RUN,
+           "with --learner_rank, on several hosts: HOST:PORT,HOST:PORT,... by rank, where each "
+           "learner waits for the others; the same for all"),
     BOOL("exit_with_parent", exit_with_parent, "false", RUN, "exit when the parent process exits"),
     CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN,
            "least level that is logged"),

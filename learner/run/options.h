@@ -26,7 +26,7 @@ struct learner_options {
   bool deterministic, exit_with_parent;
   int64_t learners, learner_rank; /* rank -1: this process starts the others */
   double learners_timeout_s;
-  char *learners_file;
+  char *learners_file, *learners_at;
   char *log_level;
 
   /* serving */

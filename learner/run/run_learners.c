@@ -16,7 +16,9 @@
 #include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/version.h"
+#include "common/cluster/host_port.h"
 #include "common/cluster/learner_address.h"
+#include "common/rpc/address.h"
 #include "learner/train/peers.h"
 
 /* ---- what cannot be */
@@ -26,12 +28,14 @@ static enum status check(const struct run *run, struct error *error) {
   int learners = (int)options->learners, rank = (int)options->learner_rank;
   const char *colon = strrchr(options->listen, ':');
   bool is_unix = strncmp(options->listen, "unix:", 5) == 0;
-  if (rank >= learners || (rank >= 0) != (options->learners_file[0] != '\0'))
+  bool by_file = options->learners_file[0] != '\0', by_net = options->learners_at[0] != '\0';
+  if (rank >= learners || (by_file && by_net) || (rank >= 0) != (by_file || by_net))
     return status_fail(
         error, STATUS_INVALID,
-        "--learner_rank=%d of --learners=%d with --learners_file=%s: give all three, "
-        "and ranks from 0, or --learners alone",
-        rank, learners, options->learners_file);
+        "--learner_rank=%d of --learners=%d with --learners_file=%s, --learners_at=%s: give all "
+        "three, and ranks from 0, or --learners alone; on several hosts --learners_at in place of "
+        "--learners_file",
+        rank, learners, options->learners_file, options->learners_at);
   if (!run->agent->algorithm || run->agent->pace == REPLAYED)
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d with --agent=%s: several learners train agents without a "
@@ -47,7 +51,7 @@ static enum status check(const struct run *run, struct error *error) {
                        "--learners=%d with --device=%s: several learners compute on the CPU only; "
                        "one learner trains on a GPU",
                        learners, options->device);
-  if (!is_unix && (!colon || atoi(colon + 1) == 0))
+  if (!by_net && !is_unix && (!colon || atoi(colon + 1) == 0))
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d with --listen=%s: name a port, since learner RANK listens on "
                        "the port above by its rank",
@@ -71,11 +75,7 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   snprintf(own[2], sizeof(own[2]), "--learner_rank=%d", rank);
   snprintf(own[3], sizeof(own[3]), "--learners_file=%s", file);
   for (int i = 0; i < 4; i++) all[count++] = own[i];
-  /* Evaluation, the target and the files that are not its own are rank 0's. */
-  static char *const rest[] = {"--exit_with_parent=true", "--target_return=none",
-                               "--num_eval_envs=0",       "--over=train",
-                               "--metrics_port=0",        "--video_every=0",
-                               "--checkpoint_secs=0",     "--checkpoint_steps=0"};
+  static char *const rest[] = {"--exit_with_parent=true", "--metrics_port=0"};
   for (size_t i = 0; i < sizeof(rest) / sizeof(*rest); i++) all[count++] = rest[i];
   snprintf(log, sizeof(log), "%s/logs/learner-%d.log", run->folder.path, rank);
   posix_spawn_file_actions_t files;
@@ -140,6 +140,8 @@ static char *describe(const struct run *run) {
   FILE *out = open_memstream(&text, &bytes);
   CHECK(out, "out of memory for the options of a learner");
   fprintf(out, "version %s\nenvironment %s\n", version_number, run->identity);
+  /* Hosts that compute by other instructions would drift apart, a last bit in each update. */
+  fprintf(out, "device %s\n", run->trainer_device->description);
   for (int i = 0; i < learner_options_table.count; i++) {
     const struct option *option = &learner_options_table.options[i];
     if (!must_agree(option)) continue;
@@ -149,6 +151,51 @@ static char *describe(const struct run *run) {
   }
   fclose(out);
   return text;
+}
+
+/* ---- those of other hosts */
+
+/* Splits --learners_at, in place. */
+static enum status read_addresses(char **at, char *text, int learners, struct error *error) {
+  struct error reason;
+  int count = 0;
+  for (char *rest = text, *one; (one = strsep(&rest, ",")); count++) {
+    if (count < PEERS_MAX) at[count] = one;
+    if (host_port_check(one, &reason) != STATUS_OK)
+      return status_fail(error, STATUS_INVALID, "--learners_at, learner %d: %.500s", count,
+                         reason.text);
+  }
+  if (count == learners) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--learners_at names %d addresses, and --learners=%d: give one for each",
+                     count, learners);
+}
+
+/* Gradients and parameters travel as they are. */
+static void warn_of_open_port(const struct run *run, const char *own) {
+  const struct credentials_options *access = &run->options->access;
+  if (address_is_local(own)) return;
+  if (!access->token_file[0])
+    log_warn("--learners_at without --token_file: whoever reaches %s may join as a learner", own);
+  else
+    log_info("learners prove themselves by the token; what they exchange is not encrypted");
+}
+
+static enum status open_peers(struct run *run, struct peers_config *config, struct error *error) {
+  char *at[PEERS_MAX], *text = check_copy(run->options->learners_at);
+  struct tokens tokens;
+  enum status status = STATUS_OK;
+  credentials_tokens(&tokens, run->credentials);
+  if (text[0]) {
+    status = read_addresses(at, text, config->learners, error);
+    config->at = at;
+    config->tokens = &tokens;
+    if (status == STATUS_OK) warn_of_open_port(run, at[config->rank]);
+  }
+  if (status == STATUS_OK) status = peers_open(&run->peers, config, error);
+  explicit_bzero(&tokens, sizeof(tokens));
+  free(text);
+  return status;
 }
 
 enum status run_learners_open(struct run *run, char *const *words, struct error *error) {
@@ -169,7 +216,7 @@ enum status run_learners_open(struct run *run, char *const *words, struct error 
                                 .about = about,
                                 .has_ended = has_ended,
                                 .context = run};
-  status = peers_open(&run->peers, &config, error);
+  status = open_peers(run, &config, error);
   free(about);
   if (status == STATUS_OK) run->trainer_device->peers = peers_of_device(run->peers);
   return status;
@@ -210,15 +257,15 @@ bool run_learners_writes(struct run *run) {
   struct error error;
   if (run->rank == 0) return true;
   if (!peers_is_first(run->peers)) return false;
-  if (take_folder(run, &folder, &error) != STATUS_OK) {
-    log_error("learner 0 has ended without a last checkpoint: %s", error.text);
-    return false;
-  }
-  log_warn("learner 0 has ended: this one, %d, writes the last checkpoint", run->rank);
-  if (!folder.held_run) { /* what is above is no run folder: this learner has one of its own */
-    folder_abandon(&folder);
-    return true;
-  }
+  bool taken = take_folder(run, &folder, &error) == STATUS_OK;
+  bool is_run = taken && folder.held_run;
+  if (taken && !is_run) folder_abandon(&folder);
+  log_warn(
+      "learner 0 has ended, or is out of reach: this one, %d, writes the last checkpoint into "
+      "%s",
+      run->rank, is_run ? folder.name : run->folder.name);
+  if (!taken) log_warn("and not into that of the run: %s", error.text);
+  if (!is_run) return true; /* what is above is no run folder, or is in use */
   folder_close(&run->folder);
   run->folder = folder;
   return true;

@@ -30,6 +30,7 @@ static const char *const options_of_start[] = {"listen",
                                                "learners",
                                                "learner_rank",
                                                "learners_file",
+                                               "learners_at",
                                                "learners_timeout_s"};
 enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
 
@@ -180,6 +181,19 @@ static enum status choose_as_before(struct learner_options *earlier, struct lear
   return status == STATUS_OK ? learner_options_choose_network(now, false, error) : status;
 }
 
+/* Evaluation, the target, and checkpoints but the last one, are rank 0's. */
+static enum status leave_to_first(struct learner_options *options, struct error *error) {
+  static const char *const values[][2] = {{"target_return", "none"}, {"num_eval_envs", "0"},
+                                          {"over", "train"},         {"video_every", "0"},
+                                          {"checkpoint_secs", "0"},  {"checkpoint_steps", "0"}};
+  enum status status = STATUS_OK;
+  if (options->learner_rank <= 0) return STATUS_OK;
+  for (size_t i = 0; i < sizeof(values) / sizeof(*values) && status == STATUS_OK; i++)
+    status = options_set(&learner_options_table, options, values[i][0], values[i][1],
+                         "--learner_rank", error);
+  return status;
+}
+
 /* Without --listen a cluster's TF_CONFIG says where to listen. */
 static enum status apply_tf_config(struct learner_options *options, struct error *error) {
   const char *json = getenv("TF_CONFIG");
@@ -193,6 +207,11 @@ static enum status apply_tf_config(struct learner_options *options, struct error
         error, STATUS_INVALID,
         "TF_CONFIG makes this task %s %d, but this program is the learner: run build/actor here",
         tf_role_name(config.role), config.index);
+  if (config.num_learners > 1)
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG has %d learners: start each by deploy/run_task.sh, or give "
+                       "--listen, --learners, --learner_rank and --learners_at",
+                       config.num_learners);
   return options_set(&learner_options_table, options, "listen", config.listen, "TF_CONFIG", error);
 }
 
@@ -220,6 +239,7 @@ enum status run_options_read(struct learner_options *options, char **differences
     *differences = describe_differences(&earlier, options);
   if (status == STATUS_OK) status = make_env_absolute(options, error);
   if (status == STATUS_OK) status = apply_tf_config(options, error);
+  if (status == STATUS_OK) status = leave_to_first(options, error);
   if (status == STATUS_OK) {
     learner_options_apply_preset(options);
     learner_options_apply_preset(&earlier);

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { PLACES = 5, PORT = 77 };
+enum { PLACES = 6, PORT = 77 };
 
 /* What follows the first line is SM_HOSTS. */
 static void split_hosts(struct platform_words *words, char *text) {
@@ -43,6 +43,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       break;
     case 3:
       split_hosts(&words, text);
+      break;
+    case 4:
+      words.task = "learner-1";
+      words.workers = "3";
+      words.learner = text;
       break;
     default:
       words.sm_resource_file = fuzz_file(data + 1, size - 1);

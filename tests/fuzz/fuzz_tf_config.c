@@ -17,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(tf_role_name(config.role), "a role");
     CHECK(config.index >= 0, "index %d", config.index);
     CHECK(strchr(config.learner, ':'), "the learner is '%s'", config.learner);
+    CHECK(config.num_learners >= 1 && config.num_learners <= TF_MAX_LEARNERS, "%d learners",
+          config.num_learners);
     CHECK(config.role != TF_ROLE_ACTOR || config.index < config.num_actors, "actor %d of %d",
           config.index, config.num_actors);
     CHECK(config.role == TF_ROLE_EVALUATOR || config.listen[0], "no address to bind");

@@ -55,8 +55,30 @@ plan
 pass_if "no platform at all" refused_with "no platform's variables describe this task"
 plan TF_CONFIG='{"cluster": '
 pass_if "no JSON" refused_with "TF_CONFIG is not JSON: line 1"
-plan TF_CONFIG="$(config chief 0 '{"chief": ["a:1"], "master": ["b:1"]}')"
-pass_if "several learners" refused_with "the cluster has 2 learners"
+several='{"chief": ["a:1"], "learner": ["b:2"], "worker": ["w0:3", "w1:3"], "evaluator": ["e:4"]}'
+plan TF_CONFIG="$(config learner 0 "$several")" --actors_per_worker=2 --envs_per_actor=8 \
+  --actors_on_learner=1 --evaluators=1 --logdir=here
+expect "a second learner" "role=learner index=1 learner=a:1 listen=0.0.0.0:2 num_envs=48"
+second() {
+  has_word learner --learners=2 && has_word learner --learner_rank=1 &&
+    has_word learner --learners_at=a:65,b:66 && has_word learner --logdir=here/learner-1 &&
+    has_word learner --num_envs=24
+}
+pass_if "knows its place among them" second
+own() { has_word actor --learner=127.0.0.1:2 && is "$(numbers)" "1 "; }
+pass_if "has actors of its own and no evaluator" own
+plan TF_CONFIG="$(config worker 1 "$several")" --actors_per_worker=2 --actors_on_learner=1
+spread() {
+  is "$(numbers)" "4 5 " && has_word actor --learner=a:1 && has_word actor --learner=b:2
+}
+pass_if "actors of other hosts are spread over them" spread
+plan TF_CONFIG="$(config evaluator 0 "$several")"
+pass_if "an evaluator is the first one's" has_word actor --learner=a:1
+plan TF_CONFIG="$(config worker 0 '{"learner": ["a:1", "b:1"], "worker": ["w:1"]}')"
+pass_if "actors that cannot be spread evenly" \
+  refused_with "1 actors cannot be spread evenly over --learners=2"
+plan TF_CONFIG="$(config chief 0 "$several")" --learners=3
+pass_if "another number of learners than the cluster's" refused_with "TF_CONFIG has 2 learners"
 plan TF_CONFIG="$(config worker 9 "$workers")"
 pass_if "an index that is not there" refused_with "task.index 9 is out of range"
 plan TF_CONFIG="$(config worker 1 "$workers")" --actors_per_wroker=2
@@ -67,6 +89,8 @@ plan TF_CONFIG="$(config chief 0 "$chief")" --job-dir=gs://bucket/x
 pass_if "a bucket" refused_with "/gcs/bucket/x"
 TF_CONFIG=$(config worker 1 "$workers") "$tree/build/learner" --env=cartpole 2>err
 pass_if "the learner's program with an actor's part" says "run build/actor here"
+TF_CONFIG=$(config chief 0 "$several") "$tree/build/learner" --env=cartpole 2>err
+pass_if "the learner's program as one of several" says "start each by deploy/run_task.sh"
 TF_CONFIG=$(config chief 0 "$chief") "$tree/build/actor" --env=cartpole 2>err
 pass_if "the actor's program with the learner's part" says "run build/learner"
 

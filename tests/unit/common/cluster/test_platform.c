@@ -102,6 +102,11 @@ static void mistakes_name_the_variable(void **state) {
        "is 'a b': address 'a b:77'"},
       {{.task = "4", .learner = "a", .workers = "4"}, STATUS_INVALID, "ACORN_WORKERS - 1 = 3"},
       {{.task = "actor", .learner = "a", .workers = "4"}, STATUS_INVALID, "ACORN_TASK is 'actor'"},
+      {{.task = "learner-2", .learner = "a,b", .workers = "4"},
+       STATUS_INVALID,
+       "ACORN_TASK is 'learner-2': \"learner\" (one of 2"},
+      {{.task = "learner-", .learner = "a,b", .workers = "4"}, STATUS_INVALID, "'learner-'"},
+      {{.task = "learner", .learner = "a,", .workers = "4"}, STATUS_INVALID, "is '': address"},
       {{.tf_config = "{"}, STATUS_INVALID, "TF_CONFIG is not JSON: line 1"},
       {{.cluster_spec = "{"}, STATUS_INVALID, "CLUSTER_SPEC is not JSON: line 1"},
       {{.cluster_spec = SPEC("workerpool1", "7")},
@@ -136,6 +141,22 @@ static void a_learner_listens_on_its_port(void **state) {
   assert_int_equal(config.num_actors, 3);
 }
 
+static void each_of_several_learners_listens_on_its_own(void **state) {
+  (void)state;
+  const struct platform_words words = {
+      .task = "learner-1", .learner = "a:5,[::1],c", .workers = "3"};
+  struct tf_config config;
+  struct error error = {""};
+  const char *source;
+  assert_int_equal(platform_find(&config, &source, &words, 77, &error), STATUS_OK);
+  assert_int_equal(config.role, TF_ROLE_LEARNER);
+  assert_int_equal(config.index, 1);
+  assert_int_equal(config.num_learners, 3);
+  assert_string_equal(config.listen, "[::]:77");
+  assert_string_equal(config.learner, "a:5");
+  assert_string_equal(config.learners[2], "c:77");
+}
+
 static void sagemakers_file_is_read_last(void **state) {
   (void)state;
   char path[] = "/tmp/platform-XXXXXX";
@@ -157,6 +178,7 @@ int main(void) {
       cmocka_unit_test(the_first_that_is_set_decides),
       cmocka_unit_test(mistakes_name_the_variable),
       cmocka_unit_test(a_learner_listens_on_its_port),
+      cmocka_unit_test(each_of_several_learners_listens_on_its_own),
       cmocka_unit_test(sagemakers_file_is_read_last),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

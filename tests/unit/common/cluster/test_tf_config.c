@@ -27,12 +27,18 @@ static enum status parse(struct tf_config *config, const char *text, struct erro
   return tf_config_parse(config, json, error);
 }
 
+struct expected {
+  enum tf_role role;
+  int index, num_actors, num_evaluators;
+  const char *learner, *listen;
+};
+
 static void test_roles(void **state) {
   (void)state;
   static const struct {
     const char *cluster, *type;
     int index;
-    struct tf_config expected;
+    struct expected expected;
   } rows[] = {
       // role, index, actors, evaluators, learner, listen
       {CHIEF_CLUSTER, "chief", 0, {TF_ROLE_LEARNER, 0, 2, 1, "c:1", "0.0.0.0:1"}},
@@ -65,7 +71,7 @@ static void test_roles(void **state) {
              rows[i].cluster, rows[i].type, rows[i].index);
     struct tf_config config;
     struct error error = {""};
-    const struct tf_config *expected = &rows[i].expected;
+    const struct expected *expected = &rows[i].expected;
     if (parse(&config, text, &error) != STATUS_OK) fail_msg("row %zu: %s", i, error.text);
     if (config.role != expected->role || config.index != expected->index) {
       fail_msg("row %zu: %s %d", i, tf_role_name(config.role), config.index);
@@ -74,6 +80,7 @@ static void test_roles(void **state) {
     assert_int_equal(config.num_evaluators, expected->num_evaluators);
     assert_string_equal(config.learner, expected->learner);
     assert_string_equal(config.listen, expected->listen);
+    assert_int_equal(config.num_learners, 1);
   }
 }
 
@@ -132,10 +139,6 @@ static void test_refused(void **state) {
        "the cluster has no learner"},
       {"{'cluster': {'worker': {'1': 'a:1'}}, " TASK("worker", "1") "}", STATUS_INVALID,
        "the cluster has no learner"},
-      {"{'cluster': {'chief': ['a:1', 'b:1']}, " TASK("chief", "0") "}", STATUS_UNAVAILABLE,
-       "2 learners"},
-      {"{'cluster': {'chief': ['a:1'], 'learner': ['b:1']}, " TASK("chief", "0") "}",
-       STATUS_UNAVAILABLE, "2 learners"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     struct tf_config config;
@@ -145,6 +148,48 @@ static void test_refused(void **state) {
       fail_msg("row %zu: %s", i, error.text);
     }
   }
+}
+
+// A chief is the first, whatever the order in the text.
+static void test_several_learners(void **state) {
+  (void)state;
+  static const struct {
+    const char *type, *listen;
+    int index, rank;
+    enum tf_role role;
+  } rows[] = {{"chief", "0.0.0.0:1", 0, 0, TF_ROLE_LEARNER},
+              {"learner", "0.0.0.0:2", 0, 1, TF_ROLE_LEARNER},
+              {"learner", "0.0.0.0:3", 1, 2, TF_ROLE_LEARNER},
+              {"worker", "0.0.0.0:4", 0, 0, TF_ROLE_ACTOR}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    struct tf_config config;
+    struct error error = {""};
+    char text[256];
+    snprintf(text, sizeof text,
+             "{'cluster': {'learner': ['a:2', 'b:3'], 'chief': ['c:1'], 'worker': ['w:4']},"
+             " 'task': {'type': '%s', 'index': %d}}",
+             rows[i].type, rows[i].index);
+    assert_int_equal(parse(&config, text, &error), STATUS_OK);
+    assert_int_equal(config.role, rows[i].role);
+    assert_int_equal(config.index, rows[i].rank);
+    assert_string_equal(config.listen, rows[i].listen);
+    assert_int_equal(config.num_learners, 3);
+    assert_string_equal(config.learner, "c:1");
+    assert_string_equal(config.learners[0], "c:1");
+    assert_string_equal(config.learners[2], "b:3");
+  }
+}
+
+static void test_too_many_learners(void **state) {
+  (void)state;
+  char text[2048] = "{'cluster': {'learner': [";
+  for (int i = 0; i <= TF_MAX_LEARNERS; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s'a:%d'", i ? "," : "", i + 1);
+  strcat(text, "]}, 'task': {'type': 'learner', 'index': 0}}");
+  struct tf_config config;
+  struct error error = {""};
+  assert_int_equal(parse(&config, text, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "has 65 learners"));
 }
 
 // Same port on two hosts, and two ports on one host, are different addresses.
@@ -166,6 +211,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_roles),
       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_several_learners),
+      cmocka_unit_test(test_too_many_learners),
       cmocka_unit_test(test_distinct_addresses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

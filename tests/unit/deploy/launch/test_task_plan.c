@@ -116,6 +116,27 @@ static void an_evaluator_task_is_one(void **state) {
   assert_string_equal(last(plan->run.actors[0], "--name="), "evaluator");
 }
 
+/* A learner's host has its own actors; evaluators and the rest are the first one's. */
+static void each_of_several_learners_has_its_host(void **state) {
+  (void)state;
+  static const char cluster[] = "\"chief\": [\"c:1\"], \"learner\": [\"l:2\"]";
+  assert_int_equal(make("vtrace", cluster, "chief", "--evaluators=1", "--logdir=x", NULL),
+                   STATUS_OK);
+  assert_int_equal(plan->part.num_evaluators, 1);
+  assert_string_equal(last(plan->run.actors[1], "--learner="), "127.0.0.1:1");
+  assert_string_equal(last(plan->run.learner, "--logdir="), "x");
+  assert_string_equal(last(plan->run.learner, "--learner_rank="), "0");
+  assert_int_equal(make("vtrace", cluster, "learner", "--evaluators=1", "--logdir=x", NULL),
+                   STATUS_OK);
+  assert_int_equal(plan->part.num_evaluators, 0);
+  assert_string_equal(last(plan->run.actors[0], "--task="), "1");
+  assert_string_equal(last(plan->run.actors[0], "--learner="), "127.0.0.1:2");
+  assert_string_equal(last(plan->run.learner, "--logdir="), "x/learner-1");
+  assert_string_equal(last(plan->run.learner, "--learners_at="), "c:65,l:66");
+  assert_int_equal(make("vtrace", cluster, "learner", "--learners=3", NULL), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--learners=3, and TF_CONFIG has 2 learners"));
+}
+
 static void too_little_room_is_refused(void **state) {
   (void)state;
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5",
@@ -130,6 +151,7 @@ int main(void) {
       cmocka_unit_test(they_come_after_the_actors),
       cmocka_unit_test(there_is_room_for_those_of_the_cluster_too),
       cmocka_unit_test(an_evaluator_task_is_one),
+      cmocka_unit_test(each_of_several_learners_has_its_host),
       cmocka_unit_test(too_little_room_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
