@@ -328,11 +328,11 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
 PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) learner/params/named.c deploy/inspect/run_log.c deploy/inspect/status_view.c \
-  $(call src,deploy/serve/request*.c)) $(GEN_INFERENCE_OBJ)
+  $(call src,deploy/serve/request*.c) learner/train/peers_hello.c) $(GEN_INFERENCE_OBJ)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(filter-out -fsanitize=%,$(LDFLAGS)) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS)
+	@$(CC) $(filter-out -fsanitize=%,$(LDFLAGS)) -fsanitize=fuzzer,address,undefined -o $@ $^ $(LIBS) -lcrypto
 
 # The torture test fails each allocation and each gRPC batch of our own objects in turn.
 $(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc aligned_alloc strdup \
@@ -340,6 +340,9 @@ $(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc
 
 # Environments of its own.
 $(BUILD)/tests/unit/envs/test_registry_apart: WRAP_UNIT := -Wl,--wrap=registry_find
+
+# A resolver of its own.
+$(BUILD)/tests/unit/learner/train/test_peers_links: WRAP_UNIT := -Wl,--wrap=getaddrinfo
 
 units: $(UNIT)
 .PHONY: list-units
