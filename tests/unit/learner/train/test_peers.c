@@ -146,7 +146,29 @@ static void a_learner_that_is_killed_stops_the_others(void **state) {
   }
 }
 
+/* Both of the others name it, though one of them is the first to give it up and to end. */
 static void a_learner_that_does_not_answer_is_given_up(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(3);
+  w.timeout_ms = 300;
+  for (int r = 0; r < 3; r++) peers_world_start(&w, r, reduce_for_ever);
+  wait_until_they_reduce(&w);
+  kill(w.process[1], SIGSTOP);
+  for (int r = 0; r < 3; r += 2) {
+    waitpid(w.process[r], NULL, 0);
+    w.process[r] = 0;
+    assert_int_equal(w.result[r].status, STATUS_UNAVAILABLE);
+    assert_non_null(strstr(w.result[r].error, "learner 1 of 3 "));
+  }
+  assert_true(strstr(w.result[0].error, "did not answer within 0.3 s") ||
+              strstr(w.result[2].error, "did not answer within 0.3 s"));
+  kill(w.process[1], SIGKILL);
+  peers_world_wait(&w);
+  peers_world_destroy(&w);
+}
+
+/* And learns, once it goes on, that it is the one. */
+static void a_learner_that_was_given_up_ends(void **state) {
   (void)state;
   struct peers_world w = peers_world_create(2);
   w.timeout_ms = 300;
@@ -155,10 +177,11 @@ static void a_learner_that_does_not_answer_is_given_up(void **state) {
   kill(w.process[1], SIGSTOP);
   waitpid(w.process[0], NULL, 0);
   w.process[0] = 0;
-  assert_int_equal(w.result[0].status, STATUS_UNAVAILABLE);
-  assert_non_null(strstr(w.result[0].error, "learner 1 of 2 did not answer within 0.3 s"));
-  kill(w.process[1], SIGKILL);
+  kill(w.process[1], SIGCONT);
   peers_world_wait(&w);
+  assert_int_equal(w.result[1].status, STATUS_UNAVAILABLE);
+  if (!strstr(w.result[1].error, "have not heard of this learner, 1 of 2, within 0.3 s"))
+    fail_msg("%s", w.result[1].error);
   peers_world_destroy(&w);
 }
 
@@ -268,6 +291,7 @@ int main(void) {
       BOTH(all_see_what_each_one_brings),
       BOTH(a_learner_that_is_killed_stops_the_others),
       BOTH(a_learner_that_does_not_answer_is_given_up),
+      BOTH(a_learner_that_was_given_up_ends),
       BOTH(a_learner_that_never_comes_is_named),
       BOTH(the_first_one_that_runs_takes_the_place_of_rank_0),
       BOTH(learners_that_disagree_name_both_values),
