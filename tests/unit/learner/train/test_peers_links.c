@@ -139,6 +139,7 @@ static void strangers_do_no_harm(void **state) {
   enum { SILENT = 100 };
   int silent[SILENT];
   struct peers_world w = peers_world_create(2);
+  w.timeout_ms = 4000; /* less than a stranger may be silent for */
   w.tokens[0] = w.tokens[1] = tokens_of(BLUE "another-token-of-it\n");
   w.tokens[1].token[0] = w.tokens[0].token[1], w.tokens[1].token[1] = w.tokens[0].token[0];
   peers_world_start(&w, 0, meet_once);
