@@ -150,6 +150,23 @@ pass_if "the same run is resumed by hand" is "$code" 0
 equal() { python3 "$tree/tests/integration/compare_checkpoints.py" "$folder" by-hand >out 2>err; }
 pass_if "both have the same parameters and optimiser, bit for bit" equal
 
+# ---- learners on two nodes
+submit --cpus-per-task=2 "$batch" cartpole vtrace --learner_nodes=2 --total_steps=60k \
+  --step_delay_us=200 --envs_per_actor=4 --actors_per_worker=2 --actors_on_learner=1
+pass_if "a job with learners on two of its nodes trains to the end" ends "$job" COMPLETED
+pass_if "its budget was used" is "$(result "$job" reason)" total_steps
+two_learners() {
+  local folder
+  folder=$(run_of "$job")
+  is "$(json "$folder/learner-1/result.json" reason)" total_steps &&
+    grep -q "this task is learner 1;" "$folder"/logs/learner-0-*.log &&
+    grep -q "this task is actor 0;" "$folder"/logs/worker-0-*.log &&
+    is "$(grep -l "actor: cartpole" "$folder"/logs/{actor-0.log,learner-0-*.log} | wc -l)" 2
+}
+pass_if "each has actors of its own beside it" two_learners
+pass_if "a job with fewer nodes is refused" job_refuses \
+  "--learner_nodes=2: a number from 1 to 1" "$batch" cartpole vtrace --learner_nodes=2
+
 # ---- an array of seeds
 submit --array=1-3 --nodes=1 --cpus-per-task=1 "$batch" cartpole vtrace --total_steps=20k \
   "${small[@]}"
