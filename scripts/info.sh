@@ -44,7 +44,7 @@ program g++ "scripts/setup.sh installs it"
 program make "scripts/setup.sh installs it"
 program protoc-c "scripts/setup.sh installs it"
 for name in libgrpc-dev libabsl-dev libprotobuf-c-dev libuv1-dev libjansson-dev \
-  libmicrohttpd-dev libdnnl-dev; do
+  libmicrohttpd-dev libdnnl-dev libssl-dev; do
   package $name "scripts/setup.sh installs it"
 done
 echo "to draw learning curves (scripts/setup.sh plot)"

@@ -42,9 +42,9 @@ add() {
   case "$1" in
     run)
       packages+=(gcc g++ libc6-dev make libgrpc-dev libabsl-dev libprotobuf-c-dev
-        protobuf-c-compiler libuv1-dev libjansson-dev libmicrohttpd-dev libdnnl-dev)
+        protobuf-c-compiler libuv1-dev libjansson-dev libmicrohttpd-dev libdnnl-dev libssl-dev)
       headers+=(grpc/grpc.h absl/synchronization/mutex.h protobuf-c/protobuf-c.h uv.h jansson.h
-        microhttpd.h oneapi/dnnl/dnnl.h)
+        microhttpd.h oneapi/dnnl/dnnl.h openssl/hmac.h)
       programs+=(gcc g++ make protoc-c)
       ;;
     plot)

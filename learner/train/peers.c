@@ -19,7 +19,7 @@ enum status peers_lose(struct peers *peers, int rank, enum peers_loss loss) {
   if (rank == peers->of_device.rank)
     return peers->status =
                status_fail(&peers->error, STATUS_UNAVAILABLE,
-                           "the others have not heard of this learner, %d of %d, within "
+                           "the others have not heard from this learner, %d of %d, within "
                            "%g s, and go on to end without it",
                            rank, learners, timeout_s);
   if (loss == PEERS_TOLD)

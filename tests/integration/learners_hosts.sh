@@ -149,7 +149,7 @@ pass_if "and named" first_says "learner 1 of 2 did not answer within 3 s"
 pass_if "with a checkpoint" wait_for 2 later run "$before"
 kill -CONT "$hung"
 pass_if "it ends when it goes on" ends 13 learner-0 1
-pass_if "and is told why" second_says "have not heard of this learner, 1 of 2, within 3 s"
+pass_if "and is told why" second_says "have not heard from this learner, 1 of 2, within 3 s"
 rm -rf run
 
 # ---- the cable is cut; each host has folders of its own

@@ -180,7 +180,7 @@ static void a_learner_that_was_given_up_ends(void **state) {
   kill(w.process[1], SIGCONT);
   peers_world_wait(&w);
   assert_int_equal(w.result[1].status, STATUS_UNAVAILABLE);
-  if (!strstr(w.result[1].error, "have not heard of this learner, 1 of 2, within 0.3 s"))
+  if (!strstr(w.result[1].error, "have not heard from this learner, 1 of 2, within 0.3 s"))
     fail_msg("%s", w.result[1].error);
   peers_world_destroy(&w);
 }
