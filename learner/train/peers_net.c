@@ -144,12 +144,16 @@ static enum status meet(struct net *self, double weight) {
     self->link[r].sent = self->link[r].received = 0;
   }
   for (int waits = 1, first = 0; self->peers.status == STATUS_OK;) {
+    int64_t now_us =
+        clock_now_us(); /* before the look: this process itself may have been stopped */
     bool moved = move_some(self, wait, &waits, &first);
     if (waits == 0 || self->peers.status != STATUS_OK) break;
-    int64_t now_us = clock_now_us();
-    if (moved) end_us = now_us + timeout_us;
-    if (now_us > end_us) return give_up(self, first, PEERS_SILENT);
-    if (!moved) (void)!poll(wait, (nfds_t)waits, LOOK_MS);
+    if (moved)
+      end_us = now_us + timeout_us;
+    else if (now_us > end_us)
+      return give_up(self, first, PEERS_SILENT);
+    else
+      (void)!poll(wait, (nfds_t)waits, LOOK_MS);
   }
   return self->peers.status;
 }

@@ -120,7 +120,8 @@ static void reduce_for_ever(struct peers_world *w, struct peers *peers, int rank
 static void wait_until_they_reduce(const struct peers_world *w) {
   volatile const double *count = &w->result[0].number[0];
   double before = *count;
-  while (*count <= before + 10) clock_sleep_us(200);
+  while (*count <= before + 10 && !w->result[0].error[0]) clock_sleep_us(200);
+  if (w->result[0].error[0]) fail_msg("%s", w->result[0].error);
 }
 
 /* At whatever place it is then. The others stop, name it, and get no number of half a sum. */
@@ -150,7 +151,7 @@ static void a_learner_that_is_killed_stops_the_others(void **state) {
 static void a_learner_that_does_not_answer_is_given_up(void **state) {
   (void)state;
   struct peers_world w = peers_world_create(3);
-  w.timeout_ms = 300;
+  w.timeout_ms = 2000;
   for (int r = 0; r < 3; r++) peers_world_start(&w, r, reduce_for_ever);
   wait_until_they_reduce(&w);
   kill(w.process[1], SIGSTOP);
@@ -160,8 +161,8 @@ static void a_learner_that_does_not_answer_is_given_up(void **state) {
     assert_int_equal(w.result[r].status, STATUS_UNAVAILABLE);
     assert_non_null(strstr(w.result[r].error, "learner 1 of 3 "));
   }
-  assert_true(strstr(w.result[0].error, "did not answer within 0.3 s") ||
-              strstr(w.result[2].error, "did not answer within 0.3 s"));
+  assert_true(strstr(w.result[0].error, "did not answer within 2 s") ||
+              strstr(w.result[2].error, "did not answer within 2 s"));
   kill(w.process[1], SIGKILL);
   peers_world_wait(&w);
   peers_world_destroy(&w);
@@ -171,7 +172,7 @@ static void a_learner_that_does_not_answer_is_given_up(void **state) {
 static void a_learner_that_was_given_up_ends(void **state) {
   (void)state;
   struct peers_world w = peers_world_create(2);
-  w.timeout_ms = 300;
+  w.timeout_ms = 2000;
   for (int r = 0; r < 2; r++) peers_world_start(&w, r, reduce_for_ever);
   wait_until_they_reduce(&w);
   kill(w.process[1], SIGSTOP);
@@ -180,7 +181,7 @@ static void a_learner_that_was_given_up_ends(void **state) {
   kill(w.process[1], SIGCONT);
   peers_world_wait(&w);
   assert_int_equal(w.result[1].status, STATUS_UNAVAILABLE);
-  if (!strstr(w.result[1].error, "have not heard from this learner, 1 of 2, within 0.3 s"))
+  if (!strstr(w.result[1].error, "have not heard from this learner, 1 of 2, within 2 s"))
     fail_msg("%s", w.result[1].error);
   peers_world_destroy(&w);
 }
