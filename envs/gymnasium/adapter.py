@@ -132,8 +132,10 @@ def is_image(shape):
 
 
 def range_of(space):
-    """(low, high) of bytes, which become 0..255 here and 0..1 in the learner, and of another image,
-    which becomes 0..1 here. Floats within -1..1 and numbers without bounds stay as they are."""
+    """(low, high) of an image of bytes, which becomes 0..255 here and 0..1 in the learner; and of
+    other bytes and another image, which become 0..1 here: bytes that are no image are numbers, which
+    the learner normalises where they are floats. Floats within -1..1 and numbers without bounds stay
+    as they are."""
     dtype = str(space.dtype)
     if 0 in space.shape or (dtype != "uint8" and not is_image(space.shape)):
         return AS_IT_IS
@@ -141,7 +143,7 @@ def range_of(space):
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return AS_IT_IS
     if dtype == "uint8":
-        stays = (low, high) == (0, 255)
+        stays = is_image(space.shape) and (low, high) == (0, 255)
     elif dtype in DTYPES:
         stays = -1 <= low and high <= 1
     else:
@@ -175,7 +177,8 @@ def leaves_of(space, name=(), path=()):
         ours = INT32 if dtype in INTEGERS else DTYPES.get(dtype)
         if ours:
             scale = range_of(space) if isinstance(space, spaces.Box) else AS_IT_IS
-            ours = FLOAT32 if scale != AS_IT_IS and ours != UINT8 else ours
+            if scale != AS_IT_IS and not (ours == UINT8 and is_image(space.shape)):
+                ours = FLOAT32
             return [(title, ours, dtype, tuple(map(int, space.shape)), (), path, scale)]
         raise Refusal(
             f"its observation '{title}' is {dtype}; uint8, integers, float32 and float64 are read"

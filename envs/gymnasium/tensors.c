@@ -136,12 +136,13 @@ static size_t to_int32(int32_t *to, const void *from, const char *source, size_t
     for (size_t i = 0; i < leaf->elements; i++) out[i] = (float)(((double)x[i] - low) * scale); \
   } while (0)
 
-/* An image: low..high becomes 0..1. */
-static void scale_image(const struct leaf *leaf, const char *dtype, const void *from, float *out) {
+/* An image, or bytes: low..high becomes 0..1. */
+static void scale_to_unit(const struct leaf *leaf, const char *dtype, const void *from,
+                          float *out) {
   double low = leaf->low, scale = 1 / (leaf->high - leaf->low);
   if (strcmp(dtype, "float32") == 0) SCALE(float);
   if (strcmp(dtype, "float64") == 0) SCALE(double);
-  if (strcmp(dtype, "bool") == 0) SCALE(uint8_t);
+  if (strcmp(dtype, "bool") == 0 || strcmp(dtype, "uint8") == 0) SCALE(uint8_t);
   if (strcmp(dtype, "int8") == 0) SCALE(int8_t);
   if (strcmp(dtype, "int16") == 0) SCALE(int16_t);
   if (strcmp(dtype, "uint16") == 0) SCALE(uint16_t);
@@ -151,7 +152,7 @@ static void scale_image(const struct leaf *leaf, const char *dtype, const void *
   if (strcmp(dtype, "uint64") == 0) SCALE(uint64_t);
 }
 
-/* Bytes: low..high becomes 0..255, which the learner reads as 0..1. */
+/* An image of bytes: low..high becomes 0..255, which the learner reads as 0..1. */
 static int stretch_bytes(const struct leaf *leaf, const uint8_t *from, uint8_t *out) {
   double scale = UINT8_MAX / (leaf->high - leaf->low);
   for (size_t i = 0; i < leaf->elements; i++) {
@@ -173,7 +174,7 @@ static int is_scaled(const struct leaf *leaf) {
 static int convert(const struct leaf *leaf, const char *dtype, const void *from, void *out) {
   if (is_scaled(leaf) && leaf->tensor.dtype == ACORN_UINT8) return stretch_bytes(leaf, from, out);
   if (is_scaled(leaf)) {
-    scale_image(leaf, dtype, from, out);
+    scale_to_unit(leaf, dtype, from, out);
     return 0;
   }
   if (strcmp(dtype, "float64") == 0) {

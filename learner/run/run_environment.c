@@ -23,6 +23,26 @@ static enum status use_module(const struct run *run, struct error *error) {
   return env_module_use(takes_kept ? kept : options->module, options->env, error);
 }
 
+/* What an older version wrote as bytes may be floats now, which a network reads otherwise. */
+static enum status check_dtypes(const struct run *run, struct error *error) {
+  struct space before;
+  bool had_run = run->evaluates || run->options->resume;
+  if (!had_run || folder_read_space(&before, run->options->logdir, error) != STATUS_OK)
+    return STATUS_OK;
+  for (int i = 0; i < before.num_tensors && i < run->space.num_tensors; i++) {
+    const struct space_tensor *was = &before.tensor[i], *is = &run->space.tensor[i];
+    if (was->dtype == is->dtype || strcmp(was->name, is->name) != 0) continue;
+    char text[2][SPACE_TENSOR_BYTES];
+    return status_fail(error, STATUS_MISMATCH,
+                       "the observation '%s' of the run in %.300s is %s, and the environment now "
+                       "has %s: play the run with the version that trained it, which is in its "
+                       "run.json, or begin a new run",
+                       is->name, run->options->logdir, space_describe_tensor(text[0], was),
+                       space_describe_tensor(text[1], is));
+  }
+  return STATUS_OK;
+}
+
 /* From the environment's own code, which this process does not let in. */
 static enum status ask_environment(struct run *run, struct error *error) {
   struct registry_answer answer;
@@ -35,7 +55,7 @@ static enum status ask_environment(struct run *run, struct error *error) {
   if (status != STATUS_OK) return status;
   run->space = answer.space;
   memcpy(run->identity, answer.identity, sizeof(run->identity));
-  return STATUS_OK;
+  return check_dtypes(run, error);
 }
 
 /* From the first actor that joins: its environment is none that is known here. */

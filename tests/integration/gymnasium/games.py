@@ -23,7 +23,7 @@ def everything():
     player = Player("gym:zoo:Everything-v0", length=3)
     seen = {name: array.copy() for name, array in player.reset(5).items()}
     expected = {
-        "image": np.array([[0, 2, 4], [6, 8, 10]], np.uint8),
+        "image": np.array([[0, 2, 4], [6, 8, 10]], np.float32) / np.float32(20),
         "place": np.array([0, -0.5], np.float32),
         "speed": np.float32(np.random.Generator(np.random.PCG64(np.random.SeedSequence(5))).random()),
         "big": np.array([-7], np.int32),
@@ -39,7 +39,7 @@ def everything():
 
     seen, reward, *_ = player.step(2)
     report("and none before the end", player.numbers == {}, str(player.numbers))
-    fine = reward == 1 and seen["big"] == 1 - 7 and seen["image"][1, 2] == 11 and seen["room"].tolist() == [0, 255, 0, 0, 0]
+    fine = reward == 1 and seen["big"] == 1 - 7 and seen["image"][1, 2] == np.float32(11 / 20) and seen["room"].tolist() == [0, 255, 0, 0, 0]
     report("actions begin where their space does", fine and player.space.discrete == 3, f"{reward} {seen}")
     ends = [player.step(0)[2:4] for _ in range(2)]
     report("terminated comes with the last observation",
@@ -316,10 +316,10 @@ def simulators():
     report("football is played through gfootball's functions", fine)
     player.close()
 
-    player = Player("dmlab", width=8, height=4)
+    player = Player("dmlab", width=40, height=36)
     first = player.reset(9)["observation"].copy()
     seen, reward, *ends, _ = player.step(6)
-    fine = player.space.discrete == 9 and first.shape == (4, 8, 3) and first[0, 0, 0] == 9
+    fine = player.space.discrete == 9 and first.shape == (36, 40, 3) and first[0, 0, 0] == 9
     # Look left and go forward, four frames, in one number.
     fine &= seen["observation"][0, 0, 0] == 119 and reward == 4 and ends == [False, False]
     last = seen["observation"].copy()

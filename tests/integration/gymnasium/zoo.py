@@ -19,7 +19,7 @@ class Everything(gymnasium.Env):
 
     observation_space = spaces.Dict(
         {
-            "image": spaces.Box(0, 255, (2, 3), np.uint8),
+            "image": spaces.Box(0, 20, (2, 3), np.uint8),
             "place": spaces.Box(-1, 1, (2,), np.float64),
             "speed": spaces.Box(-1, 1, (), np.float32),
             "big": spaces.Box(-9, 9, (1,), np.int64),
