@@ -3,6 +3,7 @@ like. Stepping them is the business of game.c and atari.c. This text is a part o
 so is simulators.py."""
 
 import difflib
+import importlib
 import inspect
 import json
 import math
@@ -17,6 +18,7 @@ import warnings
 SETUP = "scripts/setup.sh gym installs what is needed; ACORN_PYTHON names another Python"
 PACKAGES = {"gymnasium": "gymnasium", "ale_py": "ale-py"}
 OLDEST = {"gymnasium": (1, 0), "ale_py": (0, 10)}
+HOMES = {"ALE/": "ale_py", "MiniGrid-": "minigrid", "BabyAI-": "minigrid"}  # what registers IDs
 
 
 class Refusal(Exception):
@@ -46,16 +48,22 @@ TOLD = set()
 
 
 def tell(text):
-    """Once in a process."""
-    if text not in TOLD:
+    """Once in a process, unless another one tells it."""
+    if text not in TOLD and not os.environ.get("ACORN_QUIET"):
         print(f"warning: {text}", file=sys.stderr, flush=True)
     TOLD.add(text)
+
+
+def pip():
+    return os.path.join(sys.prefix, "bin", "pip")
 
 
 def what_installs_module(name):
     """The command for the interpreter that runs: scripts/setup.sh installs for its own only."""
     chosen = os.environ.get("ACORN_PYTHON")
     package = PACKAGES.get(name)
+    if name in HOMES.values() and not package:
+        return f"what installs it: {pip()} install {name}"
     if not chosen or not package:
         return SETUP
     package = f"'{package}>={'.'.join(map(str, OLDEST[name]))}'"
@@ -151,6 +159,11 @@ def range_of(space):
     return AS_IT_IS if stays else (low, high)
 
 
+def is_text(space):
+    """Gymnasium's Text, and spaces of other packages with words for values."""
+    return getattr(space.dtype, "kind", "") == "U"
+
+
 def leaves_of(space, name=(), path=()):
     """(name, dtype here, dtype there, shape there, choices, path, range) of each tensor. With
     choices and uint8 it is one-hot here; with a range low..high it is 0..1 here, bytes 0..255. A
@@ -190,7 +203,10 @@ def leaves_of(space, name=(), path=()):
         )
     found = []
     for key, part in parts:
-        found += leaves_of(part, name + (str(key),), path + (key,))
+        if is_text(part):
+            tell(f"its observation '{'.'.join((*name, str(key)))}' is text, which is left out")
+        else:
+            found += leaves_of(part, name + (str(key),), path + (key,))
     return found
 
 
@@ -340,17 +356,18 @@ def find_mask(env, word):
     if count and math.prod(shape) == count and (dtype in DTYPES or dtype in INTEGERS):
         INFO_MASKS[word] = dtype, shape
         return True
-    if not os.environ.get("ACORN_QUIET"):  # another process tells it
-        tell(
-            f'info["{MASK}"] is not read: it is no array of a number for each discrete action, so '
-            "that the policy may choose every action"
-        )
+    tell(
+        f'info["{MASK}"] is not read: it is no array of a number for each discrete action, so '
+        "that the policy may choose every action"
+    )
     return False
 
 
 def describe(env, word, most_actions, most_numbers, most_choices):
     leaves = with_mask(leaves_of(env.observation_space, path=(0,)), word, env.action_space)
-    if not 1 <= len(leaves) <= 8:
+    if not leaves:
+        raise Refusal("its observation has no part but text: wrap the environment")
+    if len(leaves) > 8:
         raise Refusal(
             f"its observation has {len(leaves)} parts, a mask among them; there may be 1 to 8"
             if any(leaf[-1] for leaf in leaves)
@@ -412,8 +429,9 @@ def make_gym(name, options, own=None):
     before = set(gym.registry)
     if own:
         import_own(own)
-    if name.startswith("ALE/"):
-        gym.register_envs(module("ale_py"))
+    for beginning, home in HOMES.items():
+        if name.startswith(beginning):
+            module(home)
     try:
         return gym.make(name, disable_env_checker=True, **options)
     except gym.error.DependencyNotInstalled as missing:
@@ -471,8 +489,7 @@ def what_installs(missing):
     extra = re.search(r"gymnasium\[[\w,-]+\]", words)
     if not extra:
         return f"{words}: {SETUP}"
-    pip = os.path.join(sys.prefix, "bin", "pip")
-    return f'{words.split(", run")[0]}; what installs it: {pip} install "{extra.group()}"'
+    return f'{words.split(", run")[0]}; what installs it: {pip()} install "{extra.group()}"'
 
 
 def refuse_module(name, missing):
@@ -520,6 +537,61 @@ def make_visible(name, options, own):
     return make_gym(name, {**options, "render_mode": "rgb_array"}, own)
 
 
+# ---- wrappers
+
+
+def wrapper_class(word):
+    """The class that MODULE:CLASS of --wrapper is."""
+    home, _, name = word.partition(":")
+    if not home or not name or home.startswith("."):
+        raise Refusal(
+            f"--wrapper: '{word}' names no class: write MODULE:CLASS, as in "
+            "minigrid.wrappers:ImgObsWrapper"
+        )
+    try:
+        found = importlib.import_module(home)
+    except ModuleNotFoundError as missing:
+        lacks = missing.name or ""
+        if home != lacks and not home.startswith(f"{lacks}."):
+            raise
+        package = PACKAGES.get(lacks, lacks)
+        says = "" if "." in lacks else f": {pip()} install {package}, or --module={lacks}.py"
+        raise Refusal(
+            f"--wrapper: there is no module '{lacks}' to import for {word}{says}"
+        ) from None
+    names = [key for key, value in vars(found).items() if is_wrapper(value)]
+    if name in names:
+        return getattr(found, name)
+    is_there = hasattr(found, name)
+    says = f"{word} is no class derived from gymnasium.Wrapper" if is_there else (
+        f"the module {home} has no '{name}'"
+    )  # fmt: skip
+    has = f"; it has: {', '.join(names[:9])}" if names else ""
+    raise Refusal(f"--wrapper: {says}{nearest(name, names)}{has}")
+
+
+def is_wrapper(value):
+    return isinstance(value, type) and issubclass(value, gymnasium().Wrapper)
+
+
+def wrapped(env, words):
+    """In the classes of --wrapper, of which the first is the innermost."""
+    if not isinstance(words, str):
+        raise Refusal(f"--wrapper: {json.dumps(words)} is no text: write MODULE:CLASS")
+    for word in filter(None, words.split(",")):
+        kind = wrapper_class(word)
+        try:
+            env = kind(env)
+        except TypeError as error:
+            if not is_raised_by(wrapped, error):
+                raise
+            raise Refusal(
+                f"--wrapper: {word} needs more than the environment ({error}): derive a class from "
+                "it that says the rest, in the file of --module"
+            ) from None
+    return env
+
+
 def simulators():
     """They need what stands here."""
     import acorn_simulators
@@ -535,7 +607,9 @@ def make(word, text, renders, most_actions, most_numbers, most_choices, own, qui
         gymnasium()  # which sets a filter of its own
         warnings.simplefilter("ignore")
     if kind == "gym":
-        env = (make_visible if renders else make_gym)(name, options_of(text), own)
+        options = options_of(text)
+        words = options.pop("wrapper", "")
+        env = wrapped((make_visible if renders else make_gym)(name, options, own), words)
     elif word == "football":
         env = simulators().Football(options_of(text))
     elif word == "dmlab":

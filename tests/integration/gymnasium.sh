@@ -227,6 +227,11 @@ if ! /usr/bin/python3 -c 'import gymnasium' 2>/dev/null; then
   pass_if "no Gymnasium" refuses "the module gymnasium is missing" no_packages --env=gym:X-v0
   pass_if "no ale-py" refuses "the module ale_py is missing" no_packages --env=atari
 fi
+mkdir lacking
+echo 'raise ModuleNotFoundError(name="minigrid")' >lacking/minigrid.py
+lacking() { PYTHONPATH=$PWD/lacking "$program" "$@"; }
+pass_if "no MiniGrid" refuses "what installs it: $tree/.venv/bin/pip install minigrid" \
+  lacking --env=gym:MiniGrid-Empty-5x5-v0
 nowhere() { ACORN_PYTHON=/nope/bin/python "$program" "$@"; }
 pass_if "no interpreter of that name" refuses "ACORN_PYTHON is /nope/bin/python, and no program" \
   nowhere --env=gym:CartPole-v1

@@ -142,7 +142,7 @@ def faults():
     refuses("far too many", f"it has {2**62} actions; there may be 65536", strange, action="countless")
     refuses("too many values", f"its observation 'star' is one of {2**31 + 1} values", strange,
             observation="countless")
-    refuses("text", "its observation 'words' is a Text space", strange, observation="text")
+    refuses("nothing but text", "its observation has no part but text", strange, observation="text")
     refuses("half precision", "its observation 'observation' is float16", strange, observation="half")
     refuses("too many parts", "its observation has 9 parts", strange, observation="many")
     refuses("too many dimensions", "has 5 dimensions", strange, observation="deep")
@@ -179,6 +179,29 @@ def boxes():
     player.close()
 
 
+def wrappers():
+    """The first is the innermost."""
+    player = Player("gym:CartPole-v1", wrapper="zoo:Plus,zoo:Twice")
+    seen = player.reset(3)["observation"]
+    expected = (gymnasium.make("CartPole-v1").reset(seed=3)[0] + np.float32(1)) * np.float32(2)
+    report("wrappers are applied from left to right", np.array_equal(seen, expected), f"{seen}")
+    player.close()
+    for name, word, words in (
+        ("no class", "zoo", "'zoo' names no class: write MODULE:CLASS"),
+        ("no text", 3, "3 is no text: write MODULE:CLASS"),
+        ("an unknown module", "nowhere:X", "there is no module 'nowhere' to import for nowhere:X: "),
+        ("its remedy", "nowhere:X", "bin/pip install nowhere, or --module=nowhere.py"),
+        ("a module of none", "json.nowhere:X", "there is no module 'json.nowhere'"),
+        ("an unknown name", "zoo:Twoce", "the module zoo has no 'Twoce'; did you mean 'Twice'?; it has: Plus"),
+        ("another class", "zoo:Masked", "zoo:Masked is no class derived from gymnasium.Wrapper"),
+        ("one with arguments", "gymnasium.wrappers:FrameStackObservation", "derive a class from it that says"),
+    ):
+        refuses_at_once(f"a wrapper that is wrong: {name}", words, "gym:CartPole-v1", wrapper=word)
+    refuses("a wrapper that fails", "TypeError: the glue has dried (the traceback", "gym:CartPole-v1", wrapper="zoo:Broken")
+    refuses("a wrapper whose module misses another", "No module named 'nowhere'", "gym:CartPole-v1", wrapper="lame:X")
+    refuses_at_once("a wrapper of the Atari", "atari has no option 'wrapper'", "atari", wrapper="zoo:Twice")
+
+
 def ends():
     """All that is True."""
     for what in ("numpy end", "whole end", "numpy whole end", "array end"):
@@ -197,6 +220,15 @@ def packages():
         refuses_at_once("a missing MuJoCo", 'bin/pip install "gymnasium[mujoco]"', "gym:Ant-v5")
     else:
         print("SKIP a missing MuJoCo: it is there")
+    try:
+        import minigrid  # noqa: F401
+    except ImportError:
+        print("SKIP MiniGrid: it is not there")
+        return
+    player = Player("gym:MiniGrid-Empty-5x5-v0")
+    seen = {name: part.dtype.name for name, part in player.reset(1).items()}
+    report("MiniGrid without its text", seen == {"direction": "uint8", "image": "float32"}, f"{seen}")
+    player.close()
 
 
 def numbers():
@@ -338,6 +370,7 @@ follow("LunarLander-v3", continuous=True)
 faults()
 casts()
 boxes()
+wrappers()
 ends()
 packages()
 numbers()

@@ -20,6 +20,7 @@ class Everything(gymnasium.Env):
     observation_space = spaces.Dict(
         {
             "image": spaces.Box(0, 20, (2, 3), np.uint8),
+            "motto": spaces.Text(5),
             "place": spaces.Box(-1, 1, (2,), np.float64),
             "speed": spaces.Box(-1, 1, (), np.float32),
             "big": spaces.Box(-9, 9, (1,), np.int64),
@@ -37,6 +38,7 @@ class Everything(gymnasium.Env):
         image = np.arange(12, dtype=np.uint8).reshape(2, 6)[:, ::2] + self.t  # not contiguous
         return {
             "image": image,
+            "motto": "onward",
             "place": np.array([self.t / 8, -0.5]),
             "speed": np.float32(self.chance),
             "big": np.array([self.action - 7]),
@@ -351,6 +353,27 @@ class Boxed(gymnasium.Env):
         shown = action.flatten().astype(np.float32)
         action *= 2
         return shown, 0.0, False, False, {}
+
+
+class Plus(gymnasium.ObservationWrapper):
+    """One more."""
+
+    def observation(self, observation):
+        return observation + np.float32(1)
+
+
+class Twice(gymnasium.ObservationWrapper):
+    """Twice as much."""
+
+    def observation(self, observation):
+        return observation * np.float32(2)
+
+
+class Broken(gymnasium.Wrapper):
+    """Fails while it is made."""
+
+    def __init__(self, env):
+        raise TypeError("the glue has dried")
 
 
 class Strange(gymnasium.Env):
