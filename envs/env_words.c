@@ -7,22 +7,51 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 
-static const char has_games[] = "atari";
+static const char has_games[] = "atari", of_gymnasium[] = "gym:";
 
-char *env_words_split(const char **game, const char *word) {
+static char *copy(const char *text, size_t length) {
+  char *out = strndup(text, length);
+  CHECK(out, "out of memory");
+  return out;
+}
+
+/* The characters of GAME in "gym:ALE/GAME-v5"; 0: the word is another. */
+static size_t ale_game(const char **game, const char *word) {
+  static const char before[] = "gym:ALE/", after[] = "-v5";
+  *game = word + strlen(before);
+  if (strncmp(word, before, strlen(before)) != 0) return 0;
+  size_t length = 0;
+  while (isalnum((unsigned char)(*game)[length])) length++;
+  return strcmp(*game + length, after) == 0 ? length : 0;
+}
+
+void env_word_init(struct env_word *out, const char *word) {
   size_t length = strlen(has_games);
+  const char *game;
+  size_t of_ale = ale_game(&game, word);
   bool split = strncmp(word, has_games, length) == 0 && word[length] == ':' && word[length + 1];
-  *game = split ? word + length + 1 : NULL;
-  char *env = split ? strndup(word, length) : strdup(word);
-  CHECK(env, "out of memory");
-  return env;
+  *out = (struct env_word){.is_ale = of_ale > 0};
+  out->env = split || of_ale ? copy(has_games, length) : copy(word, strlen(word));
+  if (split) out->game = copy(word + length + 1, strlen(word));
+  if (!of_ale) return;
+  out->game = copy(game, of_ale);
+  log_info("%s is played as atari:%s --sticky_actions=" ENV_WORDS_ALE_STICKY
+           ", grey and 84 x 84 (docs/gymnasium.md); gym:ale_py:%s has raw screens",
+           word, out->game, word + strlen(of_gymnasium));
+}
+
+void env_word_deinit(struct env_word *word) {
+  free(word->env);
+  free(word->game);
 }
 
 static enum status read_object(json_t **out, const char *env_args, struct error *error) {
   *out = json_loads(env_args[0] ? env_args : "{}", 0, NULL);
   if (json_is_object(*out)) return STATUS_OK;
   json_decref(*out);
+  *out = NULL;
   return status_fail(error, STATUS_INVALID, "--env_args: '%.200s' is not a JSON object", env_args);
 }
 
@@ -33,9 +62,29 @@ static char *write_object(json_t *object) {
   return text;
 }
 
+static bool is_of_gymnasium(const struct option *option) {
+  return strcmp(option->group, GYM_FLAGS_GROUP) == 0;
+}
+
 static bool is_given_flag(const struct option_table *table, const void *options, int row) {
   const struct option *option = &table->options[row];
-  return strcmp(option->group, ENV_FLAGS_GROUP) == 0 && options_given(table, options, option->name);
+  bool is_flag = is_of_gymnasium(option) || strcmp(option->group, ENV_FLAGS_GROUP) == 0;
+  return is_flag && options_given(table, options, option->name);
+}
+
+static enum status check_flag(const struct option *option, const char *env, struct error *error) {
+  bool gym = is_of_gymnasium(option);
+  if (gym ? strncmp(env, of_gymnasium, strlen(of_gymnasium)) == 0 : strcmp(env, has_games) == 0)
+    return STATUS_OK;
+  if (gym)
+    return status_fail(error, STATUS_INVALID,
+                       "--%s is an option of Gymnasium's environments, gym:ID, and this one is "
+                       "%.100s: leave it out",
+                       option->name, env);
+  return status_fail(error, STATUS_INVALID,
+                     "--%s is an option of the environment atari; those of %.100s are given as "
+                     "--env_args='{...}'",
+                     option->name, env);
 }
 
 static json_t *value_of(const struct option *option, const void *options) {
@@ -46,49 +95,64 @@ static json_t *value_of(const struct option *option, const void *options) {
 
 enum status env_words_add_flags(char **out, const struct option_table *table, const void *options,
                                 const char *env, const char *env_args, struct error *error) {
-  int first = 0;
+  json_t *object = NULL;
+  enum status status = STATUS_OK;
   *out = NULL;
-  while (first < table->count && !is_given_flag(table, options, first)) first++;
-  if (first == table->count) return STATUS_OK;
-  if (strcmp(env, has_games) != 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--%s is an option of the environment atari; those of %.100s are given as "
-                       "--env_args='{...}'",
-                       table->options[first].name, env);
-  json_t *object;
-  enum status status = read_object(&object, env_args, error);
-  if (status != STATUS_OK) return status;
-  for (int i = first; i < table->count; i++)
-    if (is_given_flag(table, options, i))
-      json_object_set_new(object, table->options[i].name, value_of(&table->options[i], options));
-  *out = write_object(object);
-  return STATUS_OK;
+  for (int i = 0; i < table->count && status == STATUS_OK; i++) {
+    const struct option *option = &table->options[i];
+    if (!is_given_flag(table, options, i)) continue;
+    status = check_flag(option, env, error);
+    if (status == STATUS_OK && !object) status = read_object(&object, env_args, error);
+    if (status == STATUS_OK) json_object_set_new(object, option->name, value_of(option, options));
+  }
+  if (status == STATUS_OK && object)
+    *out = write_object(object);
+  else
+    json_decref(object);
+  return status;
 }
 
 /* Works on copies: setting an option frees its value. */
-static enum status set_game(const struct option_table *table, void *options, const char *env,
-                            const char *game, struct error *error) {
+static enum status set_game(const struct option_table *table, void *options,
+                            const struct env_word *word, struct error *error) {
   char *env_args = options_value_text(options_find(table, "env_args"), options);
   json_t *object;
   enum status status = read_object(&object, env_args, error);
   free(env_args);
   if (status != STATUS_OK) return status;
-  json_object_set_new(object, "game", json_string(game));
+  json_object_set_new(object, "game", json_string(word->game));
+  if (word->is_ale && !json_object_get(object, "sticky_actions"))
+    json_object_set_new(object, "sticky_actions", json_real(atof(ENV_WORDS_ALE_STICKY)));
   char *text = write_object(object);
   status = options_set(table, options, "env_args", text, "", error);
-  if (status == STATUS_OK) status = options_set(table, options, "env", env, "", error);
+  if (status == STATUS_OK) status = options_set(table, options, "env", word->env, "", error);
   free(text);
   return status;
 }
 
 enum status env_words_expand(const struct option_table *table, void *options, struct error *error) {
-  char *word = options_value_text(options_find(table, "env"), options);
-  const char *game;
-  char *env = env_words_split(&game, word);
-  enum status status = game ? set_game(table, options, env, game, error) : STATUS_OK;
-  free(env);
-  free(word);
+  char *text = options_value_text(options_find(table, "env"), options);
+  struct env_word word;
+  env_word_init(&word, text);
+  enum status status = word.game ? set_game(table, options, &word, error) : STATUS_OK;
+  env_word_deinit(&word);
+  free(text);
   return status;
+}
+
+bool env_words_has(const char *env_args, const char *option) {
+  json_t *options = json_loads(env_args, 0, NULL);
+  bool has = json_object_get(options, option) != NULL;
+  json_decref(options);
+  return has;
+}
+
+char *env_words_wrapper(const char *env_args) {
+  json_t *options = json_loads(env_args, 0, NULL);
+  const char *words = json_string_value(json_object_get(options, "wrapper"));
+  char *out = words ? copy(words, strlen(words)) : copy("", 0);
+  json_decref(options);
+  return out;
 }
 
 /* ---- labels */
@@ -107,16 +171,8 @@ bool env_words_has_games(const char *name) {
   return false;
 }
 
-static const char *named_game(const json_t *options) {
-  const char *game = json_string_value(json_object_get(options, "game"));
-  return game ? game : json_string_value(json_object_get(options, "level"));
-}
-
 bool env_words_names_game(const char *env_args) {
-  json_t *options = json_loads(env_args, 0, NULL);
-  bool names = named_game(options) != NULL;
-  json_decref(options);
-  return names;
+  return env_words_has(env_args, "game") || env_words_has(env_args, "level");
 }
 
 /* The last part of a path, with nothing that a folder's name may not have. */

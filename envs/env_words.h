@@ -1,5 +1,6 @@
 /* Short ways to write an environment with its options: "atari:Breakout" is the environment atari
- * with {"game": "Breakout"}, and --game, --sticky_actions and --resize are members of --env_args.
+ * with {"game": "Breakout"}, "gym:ALE/Breakout-v5" that with sticky actions, and --game,
+ * --sticky_actions, --resize and --wrapper are members of --env_args.
  * Upstream: deploy/launch/options.h, learner/run/run_options.c, actor/main.c. Thread: any. */
 #ifndef ACORN_ENVS_ENV_WORDS_H
 #define ACORN_ENVS_ENV_WORDS_H
@@ -12,12 +13,13 @@
 
 /* Members of a launcher's options. */
 struct env_flags {
-  char *game, *resize;
+  char *game, *resize, *wrapper;
   double sticky_actions;
 };
 
 /* Their rows (common/base/option_rows.h); `flags` is the member of the launcher's options. */
 #define ENV_FLAGS_GROUP "The environment atari"
+#define GYM_FLAGS_GROUP "Environments of Gymnasium"
 #define ENV_FLAGS_ROWS(flags)                                                                   \
   STRING("game", flags.game, "Pong", ENV_FLAGS_GROUP,                                           \
          "Pong, Breakout, SpaceInvaders, ..., as in atari:Breakout; docs/gymnasium.md has the " \
@@ -25,15 +27,33 @@ struct env_flags {
       FLOAT("sticky_actions", flags.sticky_actions, "0", 0, 1, ENV_FLAGS_GROUP,                 \
             "probability that the emulator repeats the action before"),                         \
       CHOICE("resize", flags.resize, "area", "area|linear", ENV_FLAGS_GROUP,                    \
-             "how the screen becomes 84 x 84; linear is SEED RL's")
+             "how the screen becomes 84 x 84; linear is SEED RL's"),                            \
+      STRING("wrapper", flags.wrapper, "", GYM_FLAGS_GROUP,                                     \
+             "of gym:ID, the innermost first: minigrid.wrappers:ImgObsWrapper,my_env:Mine")
 
-/* The environment alone. *game: what follows "atari:" in `word`, or NULL. Owner: the caller, with
- * free(). */
-char *env_words_split(const char **game, const char *word);
+/* What `sticky_actions` is in an ID of Gymnasium that ends with -v5. */
+#define ENV_WORDS_ALE_STICKY "0.25"
+
+/* A word for an environment. */
+struct env_word {
+  char *env;   /* the environment alone: "atari" */
+  char *game;  /* of "atari:GAME" and "gym:ALE/GAME-v5", or NULL */
+  bool is_ale; /* the latter: it means ENV_WORDS_ALE_STICKY, too */
+};
+
+/* Logs what "gym:ALE/GAME-v5" stands for. Owner: the caller, with env_word_deinit. */
+void env_word_init(struct env_word *out, const char *word);
+void env_word_deinit(struct env_word *word);
+
+/* Whether `env_args`, a JSON object, has the option. */
+bool env_words_has(const char *env_args, const char *option);
+
+/* The wrappers that `env_args` name; "" if none. Owner: the caller, with free(). */
+char *env_words_wrapper(const char *env_args);
 
 /* *out: `env_args` with the flags of `table` (a launcher's, with ENV_FLAGS_ROWS) that were given in
  * `options`; NULL if none was. Owner: the caller, with free(). Errors: INVALID: they were given for
- * another environment than atari, or `env_args` is not a JSON object. */
+ * an environment that has them not, or `env_args` is not a JSON object. */
 MUST_CHECK enum status env_words_add_flags(char **out, const struct option_table *table,
                                            const void *options, const char *env,
                                            const char *env_args, struct error *error);

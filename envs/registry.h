@@ -23,8 +23,8 @@ MUST_CHECK enum status registry_find(const struct acorn_env **out, const char *w
 char *registry_word(const char *word);
 
 /* Logs which code of others playing in that environment runs: the plugin, the module of the word
- * (gym:MODULE:ID), or the file of --module, where there is one ("": none). Errors: INVALID:
- * there is some and it is not `allowed`. */
+ * (gym:MODULE:ID), or the file of --module or the wrappers, where there are ("": none). Errors:
+ * INVALID: there is some and it is not `allowed`. */
 MUST_CHECK enum status registry_name_code(const char *word, const char *module, bool allowed,
                                           struct error *error);
 

@@ -2,9 +2,11 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "envs/env_module.h"
+#include "envs/env_words.h"
 #include "envs/registry.h"
 #include "learner/run/folder.h"
 
@@ -37,12 +39,16 @@ static enum status read_options(struct learner_options *options, const struct pl
   return status;
 }
 
-/* The module is the one that the run keeps. */
+/* The module is the one that the run keeps; env_args may name wrappers. */
 static enum status name_code(const struct learner_options *options, const struct played_run *played,
                              struct error *error) {
   char kept[PATH_MAX];
   if (!env_module_kept(kept, sizeof(kept), played->folder)) kept[0] = '\0';
-  return registry_name_code(options->env, kept, played->code, error);
+  enum status status = registry_name_code(options->env, kept, played->code, error);
+  char *wrapper = env_words_wrapper(options->env_args);
+  if (status == STATUS_OK) status = registry_name_code("", wrapper, played->code, error);
+  free(wrapper);
+  return status;
 }
 
 enum status played_run_read(struct learner_options *options, const struct played_run *played,

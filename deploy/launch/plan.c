@@ -107,21 +107,34 @@ static enum status read_words(struct plan *plan, int argc, char **argv, struct e
   return arguments_parse(&plan->arguments, targets, num_targets, plan->form, argc, argv, error);
 }
 
-// ENV and AGENT as options of the programs. "atari:Breakout" is atari with --game=Breakout.
-static enum status take_words(struct plan *plan, struct error *error) {
+// "atari:Breakout" is atari with --game=Breakout.
+static enum status take_game(struct plan *plan, const struct env_word *word, const char *text,
+                             struct error *error) {
   const struct option_table *own = plan->form->own;
-  const char *game, *word = plan->arguments.env;
-  plan->arguments.env = env_words_split(&game, word);
+  if (options_given(own, &plan->own, "game"))
+    return status_fail(error, STATUS_INVALID, "--game: %.100s names the game already", text);
+  enum status status = options_set(own, &plan->own, "game", word->game, "", error);
+  bool has_sticky = options_given(own, &plan->own, "sticky_actions") ||
+                    env_words_has(plan->learner.env_args, "sticky_actions");
+  if (status != STATUS_OK || !word->is_ale || has_sticky) return status;
+  return options_set(own, &plan->own, "sticky_actions", ENV_WORDS_ALE_STICKY, "", error);
+}
+
+// ENV and AGENT as options of the programs.
+static enum status take_words(struct plan *plan, struct error *error) {
+  struct env_word word;
+  const char *text = plan->arguments.env;
+  env_word_init(&word, text);
+  plan->arguments.env = word.env; // it stays
   plan->evaluates = strcmp(plan->learner.mode, "evaluate") == 0;
   char *whole_path = registry_word(plan->arguments.env);
   enum status status = set_learner(plan, "env", whole_path, error);
   free(whole_path);
   if (status == STATUS_OK) status = set_learner(plan, "agent", plan->arguments.agent, error);
   if (status == STATUS_OK) learner_options_take_file(&plan->learner);
-  if (status != STATUS_OK || !game) return status;
-  if (options_given(own, &plan->own, "game"))
-    return status_fail(error, STATUS_INVALID, "--game: %.100s names the game already", word);
-  return options_set(own, &plan->own, "game", game, "", error);
+  if (status == STATUS_OK && word.game) status = take_game(plan, &word, text, error);
+  free(word.game);
+  return status;
 }
 
 /* ---- the earlier run that is played or continued */
@@ -224,6 +237,13 @@ static enum status take_module(struct plan *plan, struct error *error) {
   return status == STATUS_OK ? env_module_use(path, plan->arguments.env, error) : status;
 }
 
+static enum status name_wrapper(const struct plan *plan, struct error *error) {
+  char *wrapper = env_words_wrapper(plan->learner.env_args);
+  enum status status = name_code(plan, "", wrapper, error);
+  free(wrapper);
+  return status;
+}
+
 // --game and its like become part of --env_args, of the earlier run's where there is one.
 static enum status take_env_flags(struct plan *plan, struct error *error) {
   char *env_args;
@@ -258,6 +278,7 @@ static enum status check_environment(struct plan *plan, struct error *error) {
   if (plan->form->counts_actors) status = take_earlier_run(plan, error);
   if (status == STATUS_OK) status = take_env_flags(plan, error);
   if (status == STATUS_OK) status = take_module(plan, error);
+  if (status == STATUS_OK) status = name_wrapper(plan, error);
   return status == STATUS_OK ? ask_environment(&answer, plan, plan->learner.env_args, error)
                              : status;
 }

@@ -1,6 +1,7 @@
 /* Short words for options of environments. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,19 +42,28 @@ static void games_are_split_off(void **state) {
   (void)state;
   static const struct {
     const char *word, *env, *game;
-  } cases[] = {{"atari", "atari", NULL},
-               {"atari:Breakout", "atari", "Breakout"},
-               {"atari:", "atari:", NULL},
-               {"atarix:Pong", "atarix:Pong", NULL},
-               {"gym:CartPole-v1", "gym:CartPole-v1", NULL},
-               {"./atari:x.so", "./atari:x.so", NULL}};
+    bool is_ale;
+  } cases[] = {{"atari", "atari", NULL, false},
+               {"atari:Breakout", "atari", "Breakout", false},
+               {"atari:", "atari:", NULL, false},
+               {"atarix:Pong", "atarix:Pong", NULL, false},
+               {"gym:ALE/SpaceInvaders-v5", "atari", "SpaceInvaders", true},
+               {"gym:ALE/-v5", "gym:ALE/-v5", NULL, false},
+               {"gym:ALE/Pong-v5x", "gym:ALE/Pong-v5x", NULL, false},
+               {"gym:ALE/Pong-v4", "gym:ALE/Pong-v4", NULL, false},
+               {"gym:ALE/Pong-ram-v5", "gym:ALE/Pong-ram-v5", NULL, false},
+               {"gym:ale_py:ALE/Pong-v5", "gym:ale_py:ALE/Pong-v5", NULL, false},
+               {"ALE/Pong-v5", "ALE/Pong-v5", NULL, false},
+               {"gym:CartPole-v1", "gym:CartPole-v1", NULL, false},
+               {"./atari:x.so", "./atari:x.so", NULL, false}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    const char *game;
-    char *env = env_words_split(&game, cases[i].word);
-    assert_string_equal(env, cases[i].env);
-    assert_int_equal(game != NULL, cases[i].game != NULL);
-    if (game) assert_string_equal(game, cases[i].game);
-    free(env);
+    struct env_word word;
+    env_word_init(&word, cases[i].word);
+    assert_string_equal(word.env, cases[i].env);
+    assert_int_equal(word.game != NULL, cases[i].game != NULL);
+    if (word.game) assert_string_equal(word.game, cases[i].game);
+    assert_int_equal(word.is_ale, cases[i].is_ale);
+    env_word_deinit(&word);
   }
 }
 
@@ -78,6 +88,53 @@ static void flags_become_members_of_env_args(void **state) {
   assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "[1]", &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "'[1]' is not a JSON object"));
+  options_deinit(&table, &config);
+}
+
+static void wrappers_are_of_gymnasium_alone(void **state) {
+  (void)state;
+  char *out;
+  give("wrapper", "a:B,c:D", NULL);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "gym:X-v0", "{\"n\":1}", &error),
+                   STATUS_OK);
+  assert_string_equal(out, "{\"n\":1,\"wrapper\":\"a:B,c:D\"}");
+  char *wrapper = env_words_wrapper(out);
+  assert_string_equal(wrapper, "a:B,c:D");
+  free(wrapper);
+  free(out);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "{}", &error),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--wrapper is an option of Gymnasium's environments, gym:ID"));
+  assert_null(out);
+  options_deinit(&table, &config);
+
+  give("wrapper", "a:B", "resize", "linear", NULL);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "gym:X-v0", "{}", &error),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--resize is an option of the environment atari"));
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "{}", &error),
+                   STATUS_INVALID);
+  options_deinit(&table, &config);
+
+  static const char *const none[] = {"", "no", "[1]", "{}", "{\"wrapper\":1}"};
+  for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+    wrapper = env_words_wrapper(none[i]);
+    assert_string_equal(wrapper, "");
+    free(wrapper);
+  }
+}
+
+static void an_id_of_ale_has_sticky_actions(void **state) {
+  (void)state;
+  give("env", "gym:ALE/Pong-v5", NULL);
+  assert_int_equal(env_words_expand(&table, &config, &error), STATUS_OK);
+  assert_string_equal(config.env, "atari");
+  assert_string_equal(config.env_args, "{\"game\":\"Pong\",\"sticky_actions\":0.25}");
+  options_deinit(&table, &config);
+
+  give("env", "gym:ALE/Pong-v5", "env_args", "{\"sticky_actions\":0}", NULL);
+  assert_int_equal(env_words_expand(&table, &config, &error), STATUS_OK);
+  assert_string_equal(config.env_args, "{\"sticky_actions\":0,\"game\":\"Pong\"}");
   options_deinit(&table, &config);
 }
 
@@ -124,6 +181,8 @@ int main(void) {
       cmocka_unit_test(a_label_names_the_game),
       cmocka_unit_test(games_are_split_off),
       cmocka_unit_test(flags_become_members_of_env_args),
+      cmocka_unit_test(wrappers_are_of_gymnasium_alone),
+      cmocka_unit_test(an_id_of_ale_has_sticky_actions),
       cmocka_unit_test(a_program_takes_the_game_out_of_its_environment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
