@@ -19,6 +19,8 @@ checked() { "$program" --check_env "$@" >"$work/out" 2>"$work/err"; }
 keeps_rules() { checked "$@" && is "$(grep -c '^ok ' "$work/out")" 6; }
 pass_if "docs/examples/corridor.py keeps the rules" \
   keeps_rules --env=gym:Corridor-v0 --module=project/my_env.py
+pass_if "so does docs/examples/parcel.py" \
+  keeps_rules --env=gym:Parcel-v0 --module="$tree/docs/examples/parcel.py"
 
 # ---- a run, and what it keeps
 reached() { is "$code" 0 && is "$(value env)" gym-Corridor-v0 && is "$(value reason)" "$1"; }
@@ -65,6 +67,16 @@ names_another() {
 pass_if "a learner runs no module that config.txt names" names_another timeout $((20 * patience)) \
   "$tree/build/learner" --mode=evaluate --logdir="$work/theirs" --listen="unix:$work/theirs.socket"
 pass_if "nor does watch" names_another "$tree/build/watch" "$work/theirs"
+
+# ---- a picture, a vector, choices and their mask, by the name alone; random actions have -0.51
+run gym:Parcel-v0 --module="$tree/docs/examples/parcel.py" --seed=1 --total_steps=150k \
+  --target_return=0.6 --logdir=parcel
+ended 120
+parcel() {
+  is "$code" 0 && is "$(value agent)" ppo && is "$(value reason)" target_return &&
+    grep -q '^network = impala_shallow' parcel/config.txt
+}
+pass_if "docs/examples/parcel.py is learned by its name alone" parcel
 
 # ---- a run that goes on with another file
 sed 's/length=5/length=4/' elsewhere/my_env.py >project/second.py
