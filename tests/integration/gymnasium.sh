@@ -78,13 +78,14 @@ numbers() {
       env/is_success,env/Wins___,env/x/y,env/zero
 }
 pass_if "scalars of info reach metrics.jsonl and episodes.csv" numbers
+once() { is "$(grep -cF -- "$1" "$work/err")" 1; }
+pass_if "a text is left out, which is told once" once "'motto' is text, which is left out"
 run gym:zoo:Helped-v0 vtrace 1 1 --total_steps=300
 ended 30
 pass_if "one that starts processes can end them" trained gym-zoo-Helped-v0 total_steps
 
 run gym:zoo:Loose-v0 vtrace 2 4 --total_steps=2000
 ended 30
-once() { is "$(grep -cF -- "$1" "$work/err")" 1; }
 loose() {
   trained gym-zoo-Loose-v0 total_steps && once "'observation' is float64, the space says float32" &&
     once 'info["action_mask"] is not read'
