@@ -198,7 +198,8 @@ struct device_ops {
                           const struct device_draws *draws, enum random_purpose purpose, int B);
 
   /* ---- vs, advantage (T, N), by v->kind. Step t is masked (vs = V, advantage = 0, the trace
-   * stops) where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated. */
+   * stops) where row t is truncated; the discount into t+1 is 0 iff row t+1 is terminated
+   * and v is not endless. */
   void (*trace)(struct device *d, real *vs, real *advantage, const struct device_trace *v);
 
   /* ---- returned (T, N): the sum of discount^k r_{t+1+k} for k < n_steps, then discount^n times

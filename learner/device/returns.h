@@ -3,6 +3,7 @@
 #ifndef ACORN_LEARNER_DEVICE_RETURNS_H
 #define ACORN_LEARNER_DEVICE_RETURNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "learner/rules/rules.h"
@@ -25,6 +26,7 @@ struct device_trace {
   int T, N;
   float discount; /* gamma */
   float lambda, rho_clip, c_clip, pg_rho_clip;
+  bool endless;           /* returns go on over the ends of episodes */
   float reward_scale;     /* what rewards are multiplied by */
   float reward_clip;      /* then they are clipped to +-reward_clip; 0: not at all */
   const real *log_prob;   /* (T, N) log pi(a_t|x_t) of the policy that is trained */

@@ -9,14 +9,19 @@ static void *create(const struct learning *learning) {
   return actor_critic_create(learning, TRACE_GAE);
 }
 
-static const struct loss_term terms[] = {ACTOR_CRITIC_TERMS};
+static const struct loss_term terms[] = {ACTOR_CRITIC_TERMS, CURIOSITY_TERMS(ACTOR_CRITIC_SUMS)};
 
 const struct algorithm algorithm_a2c = {
     .terms = terms,
     .num_terms = sizeof(terms) / sizeof(terms[0]),
-    .num_sums = ACTOR_CRITIC_SUMS,
+    .curious_terms = CURIOSITY_NUM_TERMS,
+    .num_sums = ACTOR_CRITIC_SUMS + CURIOSITY_SUMS,
+    .check = curiosity_check,
     .create = create,
     .destroy = actor_critic_destroy,
+    .parameters = curiosity_parameters,
+    .init_parameters = curiosity_init_parameters,
+    .begin = curiosity_begin,
     .gradient = actor_critic_gradient,
     .settle = actor_critic_settle,
     .complete = actor_critic_complete,

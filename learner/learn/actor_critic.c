@@ -13,6 +13,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
   const struct algorithm_options *options = learning->options;
   struct actor_critic *self = check_alloc(1, sizeof(*self));
   *self = (struct actor_critic){
+      .curiosity = curiosity_create(learning, 0, 0),
       .device = learning->device,
       .policy = learning->policy,
       .options = options,
@@ -22,6 +23,7 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
       .T = (int)options->unroll_length,
       .N = learning->num_windows,
       .stride = network_head_stride(learning->network)};
+  self->P += curiosity_num_parameters(self->curiosity);
   size_t N = (size_t)self->N, steps = (size_t)self->T * N;
   self->workspace =
       network_workspace_create(learning->network, self->device, (int)(steps + N), true);
@@ -44,6 +46,7 @@ void actor_critic_destroy(void *self_) {
                     self->d_log_prob, self->d_entropy, self->d_value, self->d_head};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     self->device->ops->release(self->device, arrays[i]);
+  curiosity_destroy(self->curiosity);
   value_targets_deinit(&self->targets);
   network_workspace_destroy(self->workspace);
   free(self);
@@ -117,6 +120,8 @@ void actor_critic_losses(struct actor_critic *self, real *sums, const real *para
   forward(self, params, batch, inputs);
   self->device->ops->trace(self->device, self->vs, self->advantage, &trace);
   value_targets_measure(&self->targets, params, self->vs, batch->flags, self->T, self->N);
+  curiosity_advantages(self->curiosity, self->advantage, params, batch, inputs, &trace,
+                       self->targets.deviation);
   value_targets_measure_advantages(&self->targets, self->advantage, batch->flags, self->T, self->N);
   struct actor_critic_rule rule =
       actor_critic_rule(&trace, self->vs, self->advantage, self->entropy);
@@ -153,10 +158,14 @@ void actor_critic_gradient(void *self_, real *gradient, const struct parameters 
   real *sums = device_at(self->device, gradient, self->P);
   actor_critic_losses(self, sums, params->online, batch, inputs, schedule);
   actor_critic_backward(self, gradient, params->online, batch, inputs);
+  const struct curiosity_part part = {.flags = batch->flags};
+  curiosity_gradient(self->curiosity, gradient, device_at(self->device, sums, ACTOR_CRITIC_SUMS),
+                     params->online, &part, schedule);
 }
 
 void actor_critic_settle(void *self_, const struct settled *settled) {
   struct actor_critic *self = self_;
+  curiosity_settle(self->curiosity, settled);
   value_targets_adopt(&self->targets, settled->online, settled->skipped);
 }
 
@@ -174,6 +183,7 @@ void actor_critic_complete(const void *self_, struct losses *losses,
                            const struct schedule *schedule) {
   const struct actor_critic *self = self_;
   actor_critic_total(losses, &self->options->actor_critic, schedule);
+  losses->total += curiosity_loss(self->curiosity, losses, ACTOR_CRITIC_SUMS);
 }
 
 void actor_critic_total(struct losses *losses, const struct actor_critic_options *own,

@@ -7,6 +7,7 @@
 #define ACORN_LEARNER_LEARN_ACTOR_CRITIC_H
 
 #include "learner/learn/algorithm.h"
+#include "learner/learn/curiosity.h"
 #include "learner/learn/value_targets.h"
 
 /* Where the terms that all of them have stand in an algorithm's list. */
@@ -39,12 +40,13 @@ enum actor_critic_term {
 /* clang-format on */
 
 struct actor_critic {
-  struct device *device; /* read-only after create, as is all up to `out` */
+  struct curiosity *curiosity; /* or NULL. First: see curiosity_parameters */
+  struct device *device;       /* read-only after create, as is all up to `out` */
   const struct policy *policy;
   const struct algorithm_options *options;
   enum trace_kind trace;
   enum loss_reduction reduction;
-  size_t P;
+  size_t P; /* own parameters included */
   int T, N;
   int stride;                          /* of the head's rows */
   struct network_workspace *workspace; /* (T+1)*N rows */

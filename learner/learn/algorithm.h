@@ -13,7 +13,7 @@
 #include "learner/learn/policy.h"
 #include "learner/network/network.h"
 
-enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 16, ALGORITHM_MAX_PARAMETERS = 40 };
+enum { LOSS_MAX_TERMS = 16, LOSS_MAX_SUMS = 20, ALGORITHM_MAX_PARAMETERS = 40 };
 /* The first sum of every algorithm. */
 enum { LOSS_STEPS };
 
@@ -61,7 +61,7 @@ struct parameters {
 struct settled {
   real *online, *target;              /* as above */
   const real *skipped;                /* (1): 0; or NaN, then nothing is changed */
-  const struct device_inputs *inputs; /* of the batch */
+  const struct device_inputs *inputs; /* of the batch; NULL: it is blank */
 };
 
 /* What an algorithm is made for. Borrowed for its life. */
@@ -83,8 +83,9 @@ struct passes {
 struct algorithm {
   const struct loss_term *terms;
   int num_terms;
-  int num_sums;    /* reals that follow the gradient, see below */
-  int num_figures; /* the last so many of them: nothing is trained on them, and one that is
+  int curious_terms; /* the last so many of them: those of --curiosity, and without it none */
+  int num_sums;      /* reals that follow the gradient, see below */
+  int num_figures;   /* the last so many of them: nothing is trained on them, and one that is
                             not finite ends no run */
   int stop_sum; /* 0, or one of those figures: if a pass makes it infinite or NaN, neither this pass
                    nor those after it in the update change the parameters. Only with passes; no

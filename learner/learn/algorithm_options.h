@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "learner/learn/actor_critic_options.h"
+#include "learner/learn/curiosity_options.h"
 #include "learner/learn/ppo_options.h"
 #include "learner/learn/q_learning_options.h"
 #include "learner/learn/sac_options.h"
@@ -16,6 +17,7 @@ struct algorithm_options {
   double discount, reward_scale, reward_clip;
   char *loss_reduction;
   struct actor_critic_options actor_critic;
+  struct curiosity_options curiosity;
   struct ppo_options ppo;
   struct q_learning_options q_learning;
   struct sac_options sac;
@@ -38,12 +40,17 @@ struct algorithm_options {
       CHOICE("loss_reduction", at.loss_reduction, "mean", "mean|sum_over_time", ALGORITHM_HEADING, \
              "loss of a batch: the mean over all its steps, or the sum over the steps of a "       \
              "window and the mean over windows, which is unroll_length times as large"),           \
-      ACTOR_CRITIC_ROWS(at.actor_critic), PPO_ROWS(at.ppo), Q_LEARNING_ROWS(at.q_learning),        \
-      SAC_ROWS(at.sac)
+      ACTOR_CRITIC_ROWS(at.actor_critic), CURIOSITY_ROWS(at.curiosity), PPO_ROWS(at.ppo),          \
+      Q_LEARNING_ROWS(at.q_learning), SAC_ROWS(at.sac)
 
 /* Whether losses are sums over the steps of a window. */
 static inline bool algorithm_sums_over_time(const struct algorithm_options *options) {
   return strcmp(options->loss_reduction, "sum_over_time") == 0;
+}
+
+static inline bool algorithm_is_curious(const struct algorithm_options *options) {
+  const char *kind = options->curiosity.kind;
+  return kind && strcmp(kind, "rnd") == 0;
 }
 
 /* Steps of an unroll whose loss counts: all, or those whose n-step return ends inside it. */

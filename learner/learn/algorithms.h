@@ -24,11 +24,13 @@ enum algorithm_pace { ASYNCHRONOUS, SYNCHRONOUS, REPLAYED };
  * network of their own; the others ("") have that of --network. */
 #define ALGORITHMS(X)                                                                            \
   X(vtrace, &algorithm_vtrace, policies_of_probabilities, "", ASYNCHRONOUS, 0,                   \
-    ACTOR_CRITIC_HEADING "|" VTRACE_HEADING, "V-trace actor-critic (IMPALA)")                    \
-  X(a2c, &algorithm_a2c, policies_of_probabilities, "", SYNCHRONOUS, 0, ACTOR_CRITIC_HEADING,    \
+    ACTOR_CRITIC_HEADING "|" CURIOSITY_HEADING "|" VTRACE_HEADING,                               \
+    "V-trace actor-critic (IMPALA)")                                                             \
+  X(a2c, &algorithm_a2c, policies_of_probabilities, "", SYNCHRONOUS, 0,                          \
+    ACTOR_CRITIC_HEADING "|" CURIOSITY_HEADING,                                                  \
     "synchronous advantage actor-critic with GAE(lambda)")                                       \
   X(ppo, &algorithm_ppo, policies_of_probabilities, "", SYNCHRONOUS, 0,                          \
-    ACTOR_CRITIC_HEADING "|" PPO_HEADING,                                                        \
+    ACTOR_CRITIC_HEADING "|" CURIOSITY_HEADING "|" PPO_HEADING,                                  \
     "proximal policy optimisation: several epochs of minibatches over each batch")               \
   X(r2d2, &algorithm_q_learning, policies_of_values, "", REPLAYED, 1, Q_LEARNING_HEADINGS,       \
     "recurrent Q-learning from a prioritised replay")                                            \

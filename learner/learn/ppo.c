@@ -10,11 +10,12 @@
 #include "learner/device/shared.h"
 #include "learner/learn/actor_critic.h"
 #include "learner/learn/algorithms.h"
+#include "learner/learn/curiosity.h"
 #include "learner/learn/value_targets.h"
 
 _Static_assert((int)PPO_ERROR_SQUARED == (int)SUM_ERROR_SQUARED, "sums begin as actor_critic's");
 
-enum { SUM_STOP = num_sums_of_ppo, NUM_SUMS };
+enum { SUM_CURIOSITY = num_sums_of_ppo, SUM_STOP = SUM_CURIOSITY + CURIOSITY_SUMS, NUM_SUMS };
 enum { TERM_APPROXIMATE_KL = ACTOR_CRITIC_NUM_TERMS, TERM_CLIPPED };
 
 static const struct loss_term terms[] = {
@@ -22,6 +23,7 @@ static const struct loss_term terms[] = {
     {"policy/approximate_kl", "KL(acting policy, policy), estimated as ratio - 1 - log ratio",
      "mean KL divergence", PPO_APPROXIMATE_KL},
     {"policy/ratio_clipped", "share of probability ratios beyond --clip_ratio", NULL, PPO_CLIPPED},
+    CURIOSITY_TERMS(SUM_CURIOSITY),
 };
 
 /* What a pass reads of its minibatch of n windows, gathered from the batch; (T, n) unless noted. */
@@ -38,12 +40,13 @@ struct minibatch {
 };
 
 struct ppo {
-  struct device *device; /* read-only after create, as is all up to `passes` */
+  struct curiosity *curiosity; /* or NULL. First: see curiosity_parameters */
+  struct device *device;       /* read-only after create, as is all up to `passes` */
   const struct network *network;
   const struct policy *policy;
   const struct algorithm_options *options;
   uint64_t seed;
-  size_t P;
+  size_t P;    /* own parameters included */
   int T, N, n; /* n: windows of a minibatch */
   int stride;  /* of the head's rows */
   size_t action_bytes;
@@ -157,6 +160,8 @@ static void *create(const struct learning *learning) {
   struct error error;
   CHECK(passes_of(&self->passes, self->options, self->N, &error) == STATUS_OK, "%s", error.text);
   self->n = self->N / self->passes.minibatches;
+  self->curiosity = curiosity_create(learning, self->passes.epochs, self->n);
+  self->P += curiosity_num_parameters(self->curiosity);
   self->all = network_workspace_create(self->network, self->device, (self->T + 1) * self->N, false);
   self->workspace =
       network_workspace_create(self->network, self->device, (self->T + 1) * self->n, true);
@@ -178,6 +183,7 @@ static void destroy(void *self_) {
                     self->d_log_prob,  self->d_entropy,       self->d_value,   self->d_head};
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i]) ops->release(self->device, arrays[i]);
+  curiosity_destroy(self->curiosity);
   value_targets_deinit(&self->targets);
   device_unshare(self->device, &self->order);
   network_workspace_destroy(self->all);
@@ -211,6 +217,7 @@ static void begin(void *self_, const struct schedule *schedule) {
   }
   free(window);
   device_shared_upload(self->device, &self->order);
+  curiosity_begin(self, schedule);
 }
 
 /* ---- once for each batch: values, advantages, targets */
@@ -244,10 +251,17 @@ static void prepare(void *self_, const struct parameters *params, const struct t
   ops->trace(self->device, self->target, self->advantage, &trace);
   value_targets_measure(&self->targets, params->online, self->target, batch->flags, self->T,
                         self->N);
+  curiosity_advantages(self->curiosity, self->advantage, params->online, batch, inputs, &trace,
+                       self->targets.deviation);
   device_fill(self->device, self->stop, 0, 1);
 }
 
 /* ---- a pass */
+
+/* (T+1, n) of a pass: rows of the batch. */
+static const int32_t *order_of(const struct ppo *self, int pass) {
+  return (const int32_t *)self->order.memory + (size_t)pass * (size_t)((self->T + 1) * self->n);
+}
 
 /* The rows of a pass's minibatch; returns what the network reads of them. */
 static struct device_inputs gather(struct ppo *self, const struct train_batch *batch,
@@ -273,7 +287,7 @@ static struct device_inputs gather(struct ppo *self, const struct train_batch *b
       {part->target, self->target, steps, real_bytes},
       {part->advantage, self->advantage, steps, real_bytes},
   };
-  const int32_t *row = (const int32_t *)self->order.memory + (size_t)pass * (size_t)rows;
+  const int32_t *row = order_of(self, pass);
   for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
     if (arrays[i].y)
       self->device->ops->gather_rows(self->device, arrays[i].y, arrays[i].x, row, arrays[i].rows,
@@ -377,7 +391,7 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
   const struct minibatch *part = &self->part;
   int T = self->T, n = self->n;
   real *sums = device_at(device, gradient, self->P);
-  const struct device_inputs of_part = gather(self, batch, inputs, pass);
+  struct device_inputs of_part = gather(self, batch, inputs, pass);
   struct network_outputs out;
   network_forward(self->workspace, &out, NULL, params->online, &of_part, part->state, T, n);
   self->policy->evaluate(device, self->log_prob, self->entropy, &out, part->action, T * n);
@@ -393,27 +407,39 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
                          self->d_value, 1, T * n, 1);
   network_backward(self->workspace, gradient, params->online, self->d_head, part->state, &of_part,
                    T, n);
+  const struct curiosity_part curious = {.row = order_of(self, pass),
+                                         .flags = part->flags,
+                                         .inputs = &of_part,
+                                         .epoch = pass / self->passes.minibatches};
+  curiosity_gradient(self->curiosity, gradient, sum_at(self, sums, SUM_CURIOSITY), params->online,
+                     &curious, schedule);
 }
 
 static void settle(void *self_, const struct settled *settled) {
   struct ppo *self = self_;
+  curiosity_settle(self->curiosity, settled);
   value_targets_adopt(&self->targets, settled->online, settled->skipped);
 }
 
 static void complete(const void *self_, struct losses *losses, const struct schedule *schedule) {
   const struct ppo *self = self_;
   actor_critic_total(losses, &self->options->actor_critic, schedule);
+  losses->total += curiosity_loss(self->curiosity, losses, SUM_CURIOSITY);
 }
 
 const struct algorithm algorithm_ppo = {
     .terms = terms,
     .num_terms = sizeof(terms) / sizeof(terms[0]),
+    .curious_terms = CURIOSITY_NUM_TERMS,
     .num_sums = NUM_SUMS,
     .num_figures = NUM_SUMS - SUM_STOP,
     .stop_sum = SUM_STOP,
+    .check = curiosity_check,
     .passes = passes_of,
     .create = create,
     .destroy = destroy,
+    .parameters = curiosity_parameters,
+    .init_parameters = curiosity_init_parameters,
     .begin = begin,
     .prepare = prepare,
     .gradient = gradient,

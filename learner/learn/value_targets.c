@@ -14,7 +14,7 @@ static real *reals(const struct value_targets *self, size_t count) {
 
 void value_targets_init(struct value_targets *self, struct device *device,
                         const struct network *network) {
-  *self = (struct value_targets){.device = device, .network = network};
+  *self = (struct value_targets){.device = device, .network = network, .least = LEAST_DEVIATION};
   self->next = reals(self, NETWORK_VALUE_STATISTICS);
   self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
   self->advantage_deviation = reals(self, 1);
@@ -71,7 +71,7 @@ void value_targets_measure(struct value_targets *self, const real *params, const
                                            .next_mean = device_at(device, self->next, 1),
                                            .next_deviation = device_at(device, self->next, 2),
                                            .most = MOST_TARGETS,
-                                           .least = LEAST_DEVIATION};
+                                           .least = self->least};
   device->ops->run_rule(device, RULE_merge_targets, &merge.run);
 }
 

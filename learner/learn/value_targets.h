@@ -18,6 +18,7 @@ struct value_targets {
   const real *deviation;     /* (1) of these: what errors of values are divided by */
   real *advantage_deviation; /* (1) what advantages are divided by */
   real *mean, *spread;       /* sums over the targets; NULL where the value is not scaled */
+  float least;               /* deviation of the targets; may be changed after init */
   void *schedule;            /* for rules that do not look at it; likewise */
 };
 

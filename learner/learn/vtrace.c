@@ -11,14 +11,20 @@ static const struct loss_term terms[] = {
     ACTOR_CRITIC_TERMS,
     {"policy/rho_clipped", "share of importance weights more than 5 % above --rho_clip", NULL,
      SUM_RHO_CLIPPED},
+    CURIOSITY_TERMS(ACTOR_CRITIC_SUMS),
 };
 
 const struct algorithm algorithm_vtrace = {
     .terms = terms,
     .num_terms = sizeof(terms) / sizeof(terms[0]),
-    .num_sums = ACTOR_CRITIC_SUMS,
+    .curious_terms = CURIOSITY_NUM_TERMS,
+    .num_sums = ACTOR_CRITIC_SUMS + CURIOSITY_SUMS,
+    .check = curiosity_check,
     .create = create,
     .destroy = actor_critic_destroy,
+    .parameters = curiosity_parameters,
+    .init_parameters = curiosity_init_parameters,
+    .begin = curiosity_begin,
     .gradient = actor_critic_gradient,
     .settle = actor_critic_settle,
     .complete = actor_critic_complete,

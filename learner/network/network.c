@@ -68,8 +68,9 @@ static enum status check_layers(const struct network_config *config, struct erro
 }
 
 static enum status check_head(const struct network_config *config, struct error *error) {
-  CHECK(config->head_size > 0 && config->value_size >= 0, "a head of %d and %d outputs",
-        config->head_size, config->value_size);
+  CHECK(config->head_size >= 0 && config->value_size >= 0 &&
+            config->head_size + config->value_size > 0,
+        "a head of %d and %d outputs", config->head_size, config->value_size);
   if (config->head_hidden >= 0 && config->head_hidden <= MAX_SIZE) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "the network: the hidden layers of the head have size %d; it must be 1..%d, "

@@ -21,16 +21,17 @@ struct network_config {
   const char *network;
   /* Pointers NULL: only the layout, the action's form and the two switches are read. */
   struct device_inputs inputs;
-  int head_size;    /* outputs for the policy: A logits, or A*Z advantages */
-  int value_size;   /* outputs for the value: 1; Z, or 0 where the advantages are the values */
-  int log_stds;     /* outputs behind the value that are parameters, the same for every row: the
+  int head_size;   /* outputs for the policy: A logits, or A*Z advantages */
+  int value_size;  /* outputs for the value: 1; Z, or 0 where the advantages are the values */
+  int log_stds;    /* outputs behind the value that are parameters, the same for every row: the
                       logarithms of a normal policy's standard deviations; 0: none */
-  int head_hidden;  /* 0: the head is one layer; else a hidden layer of so many (relu) before the
+  int head_hidden; /* 0: the head is one layer; else a hidden layer of so many (relu) before the
                       outputs for the policy, and one of its own before those for the value */
-  bool noisy;       /* the head's layers are noisy ones */
-  bool normalize;   /* vectors are normalised by running statistics, which are parameters: see
+  bool noisy;      /* the head's layers are noisy ones */
+  bool normalize;  /* vectors are normalised by running statistics, which are parameters: see
                       network_observe */
-  bool scale_value; /* the value is on a scale of running statistics, which are parameters: see
+  int observation_limit; /* what they are clipped to; 0: NETWORK_OBSERVATION_LIMIT */
+  bool scale_value;      /* the value is on a scale of running statistics, which are parameters: see
                        network_rescale_value. value_size is 1 */
   struct action_values values; /* how the outputs are read, if they give values of actions */
   int num_layers;              /* mlp: hidden layers; lstm: layers before the LSTM (may be 0) */

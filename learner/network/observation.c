@@ -74,6 +74,8 @@ static void normalize(struct network_workspace *workspace, real *y, int I, int c
   const struct network *network = workspace->network;
   struct device *device = workspace->device;
   size_t at = (size_t)from;
+  int limit = network->config.observation_limit;
+  if (limit == 0) limit = NETWORK_OBSERVATION_LIMIT;
   const real *mean = statistic_const(network, device, params, MEAN),
              *variance = statistic_const(network, device, params, VARIANCE);
   const struct normalize_rule rule = {
@@ -83,7 +85,7 @@ static void normalize(struct network_workspace *workspace, real *y, int I, int c
       .mean = {.x = device_at_const(device, mean, at), .stride = 0},
       .variance = {.x = device_at_const(device, variance, at), .stride = 0},
       .normalized = {.x = device_at(device, y, (size_t)column), .stride = I},
-      .limit = NETWORK_OBSERVATION_LIMIT};
+      .limit = (float)limit};
   device->ops->run_rule(device, RULE_normalize, &rule.run);
 }
 

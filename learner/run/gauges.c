@@ -153,7 +153,10 @@ void gauges_create(struct run *run) {
   }
 #undef MAKE
   const struct algorithm *algorithm = run->agent->algorithm;
-  for (int i = 0; algorithm && i < algorithm->num_terms; i++)
+  int terms = algorithm ? algorithm->num_terms : 0;
+  if (algorithm && !algorithm_is_curious(&run->options->algorithm))
+    terms -= algorithm->curious_terms;
+  for (int i = 0; i < terms; i++)
     gauges->term[i] = metrics_gauge(metrics, algorithm->terms[i].name, algorithm->terms[i].help);
   run->inference_metrics.batches =
       metrics_counter(metrics, "inference/batches", "inference batches that ran");

@@ -342,11 +342,10 @@ static void give_step(void *context) {
     give_pass(update, flight, &params, &inputs, pass);
   }
   const struct settled settled = {update->state.array[0], update->state.array[STATE_TARGET],
-                                  update->failed, &inputs};
+                                  update->failed, flight->batch->blank ? NULL : &inputs};
   if (algorithm->settle) algorithm->settle(update->learner, &settled);
   if (update->observer)
-    network_observe(update->observer, update->state.array[0], update->failed,
-                    flight->batch->blank ? NULL : &inputs);
+    network_observe(update->observer, update->state.array[0], update->failed, settled.inputs);
 }
 
 void update_start(struct update *update, const struct train_batch *batch,

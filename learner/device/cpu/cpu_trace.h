@@ -40,7 +40,8 @@ INLINE void trace_step(float *vs, float *advantage, struct running *running,
      flags_next = load_bytes_some(v->flags + next, lanes);
   vf value = load_some((const float *)v->value + i, lanes);
   vf reward = rewards_at(v, next, lanes);
-  vf discount = unless(flags_next, STEP_TERMINATED, splat(v->discount), splat(0));
+  int32_t ends = v->endless ? 0 : STEP_TERMINATED;
+  vf discount = unless(flags_next, ends, splat(v->discount), splat(0));
   vf delta = reward + discount * running->value_next - value, gain, excess;
   if (gae) {
     gain = excess = delta + discount * v->lambda * running->excess;

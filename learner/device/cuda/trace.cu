@@ -18,6 +18,11 @@ DEVICE float clipped(const struct device_trace &v, float ratio, float limit) {
   return v.kind == TRACE_GAE || ratio < limit ? ratio : limit;
 }
 
+/* Into row i. */
+DEVICE float discount_into(const struct device_trace &v, size_t i) {
+  return !v.endless && v.flags[i] & STEP_TERMINATED ? 0 : v.discount;
+}
+
 /* ---- trace: a block has the sequences of a warp's lanes. Its warps compute what steps contribute,
  * TRACE_STEPS at a time from the last on; its first warp adds them up, which is the only part that
  * goes step by step; then its warps compute the advantages. */
@@ -37,7 +42,7 @@ DEVICE void trace_deltas(struct trace_room &room, const struct device_trace &v, 
   int lane = lane_of_warp();
   for (int k = warp_of_block(); k < count; k += WARPS) {
     size_t i = (size_t)(first + k) * (size_t)v.N + (size_t)n, next = i + (size_t)v.N;
-    float discount = v.flags[next] & STEP_TERMINATED ? 0 : v.discount, ratio = ratio_at(v, i);
+    float discount = discount_into(v, next), ratio = ratio_at(v, i);
     float error = reward_after(v, first + k, n) + discount * value[next] - value[i];
     bool masked = v.flags[i] & STEP_TRUNCATED;
     room.delta[k][lane] = clipped(v, ratio, v.rho_clip) * error;
@@ -64,7 +69,7 @@ DEVICE void trace_advantages(float *vs, float *advantage, const struct trace_roo
   int lane = lane_of_warp();
   for (int k = warp_of_block(); k < count; k += WARPS) {
     size_t i = (size_t)(first + k) * (size_t)v.N + (size_t)n, next = i + (size_t)v.N;
-    float discount = v.flags[next] & STEP_TERMINATED ? 0 : v.discount, excess = room.delta[k][lane];
+    float discount = discount_into(v, next), excess = room.delta[k][lane];
     float vs_next = value[next] + (k + 1 < count ? room.delta[k + 1][lane] : after);
     float gain = clipped(v, ratio_at(v, i), v.pg_rho_clip) *
                  (reward_after(v, first + k, n) + discount * vs_next - value[i]);

@@ -32,7 +32,7 @@ static void ref_trace(struct device *d, real *vs_, real *advantage_, const struc
         advantage[i] = excess = 0;
         continue;
       }
-      REAL discount = v->flags[next] & STEP_TERMINATED ? 0 : (REAL)v->discount;
+      REAL discount = !v->endless && v->flags[next] & STEP_TERMINATED ? 0 : (REAL)v->discount;
       REAL reward = reward_after(v, t, n);
       advantage[i] = weight(v, i, v->pg_rho_clip) * (reward + discount * vs_next - value[i]);
       REAL delta = weight(v, i, v->rho_clip) * (reward + discount * value[next] - value[i]);

@@ -1,0 +1,85 @@
+/* Curiosity by random network distillation: how far a predictor is from a fixed random network, as
+ * a reward and as the predictor's loss. Source: Burda et al. 2018, "Exploration by random network
+ * distillation", sections 2.2 to 2.4.
+ * Upstream: learner/rules. */
+#ifndef ACORN_LEARNER_RULES_CURIOSITY_RULE_H
+#define ACORN_LEARNER_RULES_CURIOSITY_RULE_H
+
+/* A number of an embedded observation, as networks read it. */
+#define INPUTS_OF_as_float(X) X(number, REAL)
+#define OUTPUTS_OF_as_float(X) X(same, FLOAT)
+#define SUMS_OF_as_float(X)
+#define CONSTANTS_OF_as_float(X)
+
+/* The mean of the squared differences of A features. */
+#define INPUTS_OF_novelty(X) X(features, ROW) X(predicted, ROW)
+#define OUTPUTS_OF_novelty(X) X(novelty, FLOAT)
+#define SUMS_OF_novelty(X)
+#define CONSTANTS_OF_novelty(X)
+
+/* d_novelty: of the loss with respect to the novelty. */
+#define INPUTS_OF_novelty_backward(X) X(features, ROW) X(predicted, ROW) X(d_novelty, REAL)
+#define OUTPUTS_OF_novelty_backward(X) X(d_predicted, ROW)
+#define SUMS_OF_novelty_backward(X)
+#define CONSTANTS_OF_novelty_backward(X)
+
+/* The sum of both advantages, in rewards of the environment: each over the deviation of its own
+ * targets, times its weight. */
+#define INPUTS_OF_join_advantages(X) \
+  X(extrinsic, REAL) X(intrinsic, REAL) X(deviation, ONE) X(intrinsic_deviation, ONE)
+#define OUTPUTS_OF_join_advantages(X) X(joined, REAL)
+#define SUMS_OF_join_advantages(X)
+#define CONSTANTS_OF_join_advantages(X) X(extrinsic_weight) X(intrinsic_weight)
+
+/* The losses. novelty: of the step that follows; uniform: of those below `share` the predictor
+ * learns; value, target: intrinsic, whose deviation makes the novelty a reward. */
+#define INPUTS_OF_curiosity(X) \
+  X(novelty, FLOAT) X(uniform, FLOAT) X(value, REAL) X(target, REAL) X(deviation, ONE)
+#define OUTPUTS_OF_curiosity(X) X(d_novelty, REAL) X(d_value, REAL)
+#define SUMS_OF_curiosity(X)        \
+  X(CURIOSITY_REWARD, reward)       \
+  X(CURIOSITY_PREDICTOR_LOSS, loss) \
+  X(CURIOSITY_VALUE_LOSS, value_loss)
+#define CONSTANTS_OF_curiosity(X) X(share) X(baseline_cost)
+
+#endif
+
+#ifdef RULE_BODY
+RULE_BODY(as_float) {
+  x->same = x->number;
+}
+
+RULE_BODY(novelty) {
+  int A = x->A;
+  num sum = num_of(0);
+  ROW_EACH(a) {
+    num difference = row_at(x->predicted, a) - row_at(x->features, a);
+    sum += difference * difference;
+  }
+  x->novelty = row_sum(sum) / num_of(A);
+}
+
+RULE_BODY(novelty_backward) {
+  int A = x->A;
+  num slope = 2.0f * x->d_novelty / num_of(A);
+  ROW_EACH(a) {
+    num difference = row_at(x->predicted, a) - row_at(x->features, a);
+    row_put(x->d_predicted, a, slope * difference);
+  }
+}
+
+RULE_BODY(join_advantages) {
+  num unit = x->deviation / x->intrinsic_deviation;
+  x->joined = x->extrinsic_weight * x->extrinsic + x->intrinsic_weight * unit * x->intrinsic;
+}
+
+RULE_BODY(curiosity) {
+  num weight = num_where_less(x->uniform, x->share, num_of(1) / x->share, num_of(0));
+  num error = (x->value - x->target) / x->deviation;
+  x->d_novelty = x->scale * weight;
+  x->d_value = x->scale * x->baseline_cost * error / x->deviation;
+  x->reward = x->novelty / x->deviation;
+  x->loss = weight * x->novelty;
+  x->value_loss = 0.5f * error * error;
+}
+#endif
