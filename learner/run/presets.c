@@ -95,7 +95,7 @@ static const struct preset presets[] = {
      * Atari (rewards of 1) and the synthetic one (none) have no vectors of floats. */
     {"cartpole", "", "normalize_observations=false normalize_values=false"},
     {"tmaze", "", "normalize_observations=false normalize_values=false"},
-    {"gym:LunarLander-v3", "", "normalize_observations=false normalize_values=false"},
+    {"gym:LunarLander-v3", "vtrace|a2c", "normalize_observations=false normalize_values=false"},
     {"catch", "", "normalize_values=false"},
     {"atari", "", "normalize_values=false"},
     {"synthetic", "", "normalize_values=false"},
@@ -131,7 +131,7 @@ static const struct preset presets[] = {
     /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
     {"gym:LunarLander-v3", "", "total_steps=10M"},
     {"gym:LunarLander-v3", "vtrace", "batch_size=16"},
-    {"gym:LunarLander-v3", POLICY,
+    {"gym:LunarLander-v3", "vtrace|a2c",
      "previous_action=false previous_reward=false reward_scale=0.05 discount=0.998 lambda=0.97 "
      "unroll_length=64 baseline_cost=0.5 entropy_cost=0.002 learning_rate=0.001 "
      "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=1"},
@@ -362,7 +362,7 @@ static int64_t within(int64_t least, int64_t number, int64_t most) {
 static int64_t fitting(const char *name, const struct learner_options *options) {
   int64_t envs = options->num_envs;
   if (strcmp(name, "unroll_length") == 0) return within(16, 2048 / envs, 64);
-  if (strcmp(name, "batch_size") == 0) return within(4, envs / 4, 32);
+  if (strcmp(name, "batch_size") == 0) return within(8, envs / 4, 32);
   CHECK(strcmp(name, "epochs") == 0, "nothing fits %s", name);
   int64_t windows = options->algorithm.batch_size ? options->algorithm.batch_size : envs;
   bool is_small = windows * options->algorithm.unroll_length <= 4096;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ppo by its defaults, without settings for the environment: mean returns of the last 100 episodes
-# of training. FrozenLake is slippery, so that the best policy falls in one episode of five.
+# of training. FrozenLake is slippery, so that the best policy falls in one episode of five;
+# LunarLander scatters from 150 to 260, so that its bound is not the 200 of a landing.
 # Usage: tests/learning/ppo_gym.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -18,6 +19,7 @@ for seed in "$@"; do
   learns CartPole-v1 "$seed" 150k 475
   learns Acrobot-v1 "$seed" 300k -100
   learns Pendulum-v1 "$seed" 500k -200
+  learns LunarLander-v3 "$seed" 800k 100
   learns FrozenLake-v1 "$seed" 1M 0.6
 done
 exit $failed

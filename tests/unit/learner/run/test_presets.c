@@ -61,7 +61,7 @@ static void batches_fit_the_number_of_environments(void **state) {
                {"./mine.so", "ppo", "4096", "auto", 16, 0, 4},
                {"cartpole", "ppo", "1", "auto", 16, 0, 10},
                {"./mine.so", "a2c", "32", "auto", 8, 0, 0},
-               {"./mine.so", "vtrace", "1", "auto", 20, 4, 0},
+               {"./mine.so", "vtrace", "1", "auto", 20, 8, 0},
                {"./mine.so", "vtrace", "32", "auto", 20, 8, 0},
                {"./mine.so", "vtrace", "1000", "auto", 20, 32, 0},
                {"cartpole", "vtrace", "32", "auto", 20, 32, 0}};
