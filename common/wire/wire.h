@@ -241,7 +241,7 @@ void wire_status_deinit(struct wire_status *status);
 
 /* ---- GetParameters and SetParameters, by hand: data is neither copied nor joined */
 
-enum { WIRE_PIECE_BYTES = 1 << 20, WIRE_PIECE_HEADER_BYTES = 32 };
+enum { WIRE_PIECE_BYTES = 1 << 18, WIRE_PIECE_HEADER_BYTES = 32 };
 
 struct wire_piece {
   size_t bytes; /* of data */

@@ -11,9 +11,9 @@ learns() {
 }
 for agent in a2c vtrace; do
   run ./target.so $agent 2 8 --total_steps=200k --seed=1 --deterministic --logdir=$agent \
-    --no_previous_action --learning_rate=5e-3
+    --no_previous_action
   ended 60
-  pass_if "$agent learns it" learns -7
+  pass_if "$agent learns it" learns -5
 done
 run ./target.so ppo 2 8 --total_steps=250k --seed=1 --deterministic --logdir=more
 ended 60
