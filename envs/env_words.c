@@ -37,9 +37,10 @@ void env_word_init(struct env_word *out, const char *word) {
   if (split) out->game = copy(word + length + 1, strlen(word));
   if (!of_ale) return;
   out->game = copy(game, of_ale);
-  log_info("%s is played as atari:%s --sticky_actions=" ENV_WORDS_ALE_STICKY
-           ", grey and 84 x 84 (docs/gymnasium.md); gym:ale_py:%s has raw screens",
-           word, out->game, word + strlen(of_gymnasium));
+  log_info(
+      "%s is played as atari:%s, grey and 84 x 84, with sticky actions of " ENV_WORDS_ALE_STICKY
+      " unless told otherwise (docs/gymnasium.md); gym:ale_py:%s has raw screens",
+      word, out->game, word + strlen(of_gymnasium));
 }
 
 void env_word_deinit(struct env_word *word) {

@@ -113,11 +113,8 @@ static enum status take_game(struct plan *plan, const struct env_word *word, con
   const struct option_table *own = plan->form->own;
   if (options_given(own, &plan->own, "game"))
     return status_fail(error, STATUS_INVALID, "--game: %.100s names the game already", text);
-  enum status status = options_set(own, &plan->own, "game", word->game, "", error);
-  bool has_sticky = options_given(own, &plan->own, "sticky_actions") ||
-                    env_words_has(plan->learner.env_args, "sticky_actions");
-  if (status != STATUS_OK || !word->is_ale || has_sticky) return status;
-  return options_set(own, &plan->own, "sticky_actions", ENV_WORDS_ALE_STICKY, "", error);
+  plan->is_ale = word->is_ale;
+  return options_set(own, &plan->own, "game", word->game, "", error);
 }
 
 // ENV and AGENT as options of the programs.
@@ -246,9 +243,15 @@ static enum status name_wrapper(const struct plan *plan, struct error *error) {
 
 // --game and its like become part of --env_args, of the earlier run's where there is one.
 static enum status take_env_flags(struct plan *plan, struct error *error) {
+  const struct option_table *own = plan->form->own;
   char *env_args;
-  enum status status = env_words_add_flags(&env_args, plan->form->own, &plan->own,
-                                           plan->arguments.env, plan->learner.env_args, error);
+  enum status status = STATUS_OK;
+  if (plan->is_ale && !options_given(own, &plan->own, "sticky_actions") &&
+      !env_words_has(plan->learner.env_args, "sticky_actions"))
+    status = options_set(own, &plan->own, "sticky_actions", ENV_WORDS_ALE_STICKY, "", error);
+  if (status != STATUS_OK) return status;
+  status = env_words_add_flags(&env_args, plan->form->own, &plan->own, plan->arguments.env,
+                               plan->learner.env_args, error);
   if (status != STATUS_OK || !env_args) return status;
   status = set_learner(plan, "env_args", env_args, error);
   free(env_args);

@@ -47,6 +47,7 @@ struct plan {
   struct learner_options learner;
   struct actor_options actor;
   char env_name[ACORN_NAME_BYTES]; /* its own name: "meadow" of ./my_env.so */
+  bool is_ale;                     /* the word was Gymnasium's for a game */
   bool evaluates;                  /* a run that is there is played, and none is trained */
   char run_folder[PATH_MAX];       /* of the run that is resumed without --logdir; "": none */
   char programs[PATH_MAX];         /* folder of the learner and actor programs */

@@ -548,6 +548,9 @@ def wrapper_class(word):
             f"--wrapper: '{word}' names no class: write MODULE:CLASS, as in "
             "minigrid.wrappers:ImgObsWrapper"
         )
+    if home.endswith(".py"):
+        file = os.path.basename(home)
+        raise Refusal(f"--wrapper: '{home}' is a file: write {file[:-3]}:{name} --module={home}")
     try:
         found = importlib.import_module(home)
     except ModuleNotFoundError as missing:
@@ -578,7 +581,7 @@ def wrapped(env, words):
     """In the classes of --wrapper, of which the first is the innermost."""
     if not isinstance(words, str):
         raise Refusal(f"--wrapper: {json.dumps(words)} is no text: write MODULE:CLASS")
-    for word in filter(None, words.split(",")):
+    for word in filter(None, (word.strip() for word in words.split(","))):
         kind = wrapper_class(word)
         try:
             env = kind(env)
@@ -587,7 +590,7 @@ def wrapped(env, words):
                 raise
             raise Refusal(
                 f"--wrapper: {word} needs more than the environment ({error}): derive a class from "
-                "it that says the rest, in the file of --module"
+                "it that passes the rest, in the file of --module"
             ) from None
     return env
 

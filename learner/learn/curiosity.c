@@ -55,6 +55,13 @@ struct curiosity {
 
 /* ---- create */
 
+/* The observation of an environment alone. */
+static struct device_inputs observation_of(const struct device_inputs *inputs) {
+  struct device_inputs observation = *inputs;
+  observation.use_previous_action = observation.use_reward = false;
+  return observation;
+}
+
 enum status curiosity_check(const struct network_config *network,
                             const struct algorithm_options *options, struct error *error) {
   const struct curiosity_options *own = &options->curiosity;
@@ -64,23 +71,17 @@ enum status curiosity_check(const struct network_config *network,
                        "--curiosity=rnd reads observations as vectors, --network=%s is for images: "
                        "give mlp or lstm, or --curiosity=none",
                        network->network);
-  if (device_inputs_size(&network->inputs) > MOST_NUMBERS)
+  const struct device_inputs observation = observation_of(&network->inputs);
+  if (device_inputs_size(&observation) > MOST_NUMBERS)
     return status_fail(error, STATUS_INVALID,
                        "--curiosity=rnd: an observation of %d numbers, there may be %d: make it "
                        "smaller, or give --curiosity=none",
-                       device_inputs_size(&network->inputs), MOST_NUMBERS);
+                       device_inputs_size(&observation), MOST_NUMBERS);
   if (own->intrinsic_weight == 0 && own->extrinsic_weight == 0)
     return status_fail(error, STATUS_INVALID,
                        "--intrinsic_weight=0 and --extrinsic_weight=0: no reward is left to learn "
                        "from, give at least one above 0");
   return STATUS_OK;
-}
-
-/* The observation of an environment alone. */
-static struct device_inputs observation_of(const struct device_inputs *inputs) {
-  struct device_inputs observation = *inputs;
-  observation.use_previous_action = observation.use_reward = false;
-  return observation;
 }
 
 /* Of F normalised numbers: FEATURES, or a value. The predictor has a layer more than what it

@@ -360,9 +360,12 @@ static int64_t within(int64_t least, int64_t number, int64_t most) {
  * environments in four, so that an update waits for few. Epochs: a small batch of what is cheap to
  * compute bears more. */
 static int64_t fitting(const char *name, const struct learner_options *options) {
-  int64_t envs = options->num_envs;
+  int64_t learners = options->learners, envs = options->num_envs * learners;
   if (strcmp(name, "unroll_length") == 0) return within(16, 2048 / envs, 64);
-  if (strcmp(name, "batch_size") == 0) return within(8, envs / 4, 32);
+  if (strcmp(name, "batch_size") == 0) {
+    int64_t share = within(8, envs / 4, 32) + learners - 1; /* rounded up */
+    return share - share % learners;
+  }
   CHECK(strcmp(name, "epochs") == 0, "nothing fits %s", name);
   int64_t windows = options->algorithm.batch_size ? options->algorithm.batch_size : envs;
   bool is_small = windows * options->algorithm.unroll_length <= 4096;

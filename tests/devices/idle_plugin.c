@@ -93,7 +93,6 @@ static void open_plugin(const struct device_plugin_host *host) {
   NOTHING(upload_bytes);
   NOTHING(download_bytes);
   NOTHING(follow);
-  NOTHING(fill);
   NOTHING(copy_rows);
   NOTHING(gather_rows);
   NOTHING(scatter_rows);

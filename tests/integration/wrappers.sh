@@ -83,7 +83,7 @@ as_atari() {
 }
 pass_if "gym:ALE/Pong-v5 is played as atari" as_atari
 pass_if "which is logged, with the way to raw screens" eval \
-  'is "$(grep -c "gym:ALE/Pong-v5 is played as atari:Pong --sticky_actions=0.25" "$work/err")" 1 &&
+  'is "$(grep -c "gym:ALE/Pong-v5 is played as atari:Pong, grey" "$work/err")" 1 &&
     says "gym:ale_py:ALE/Pong-v5 has raw screens"'
 for flag in --sticky_actions=0 '--env_args={"sticky_actions": 0}'; do
   rm -rf loose

@@ -81,6 +81,28 @@ static void batches_fit_the_number_of_environments(void **state) {
   }
 }
 
+/* Of all learners together; a learner's share is whole. */
+static void batches_fit_several_learners(void **state) {
+  (void)state;
+  static const struct {
+    const char *agent, *num_envs, *learners; /* num_envs: of one learner */
+    int64_t steps, windows, epochs;
+  } cases[] = {{"vtrace", "32", "2", 20, 16, 0}, {"vtrace", "16", "3", 20, 12, 0},
+               {"vtrace", "4", "8", 20, 8, 0},   {"vtrace", "5", "3", 20, 9, 0},
+               {"ppo", "32", "2", 32, 0, 10},    {"ppo", "64", "8", 16, 0, 4}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "agent", cases[i].agent);
+    set(&options, "num_envs", cases[i].num_envs);
+    set(&options, "learners", cases[i].learners);
+    learner_options_apply_preset(&options);
+    assert_int_equal(options.algorithm.unroll_length, cases[i].steps);
+    assert_int_equal(options.algorithm.batch_size, cases[i].windows);
+    if (cases[i].epochs) assert_int_equal(options.algorithm.ppo.epochs, cases[i].epochs);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 /* The epochs of a network that is chosen once the observation is known. */
 static void images_have_fewer_epochs(void **state) {
   (void)state;
@@ -526,6 +548,7 @@ int main(void) {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
       cmocka_unit_test(batches_fit_the_number_of_environments),
       cmocka_unit_test(images_have_fewer_epochs),
+      cmocka_unit_test(batches_fit_several_learners),
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
