@@ -88,24 +88,26 @@ enum status safetensors_write(const char *path, const struct safetensor *tensors
 
 /* ---- read */
 
+/* The parser's own sentence is left out: it quotes the header, which may be a stranger's. */
 enum status safetensors_parse(struct safetensors *out, const uint8_t *bytes, size_t size,
-                              struct error *error) {
+                              size_t max_header, struct error *error) {
   uint64_t length = 0;
-  json_error_t wrong;
+  json_error_t wrong = {0};
   if (size < LENGTH_BYTES)
     return status_fail(error, STATUS_INVALID, "it is no safetensors file: it has %zu bytes", size);
   for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)bytes[i] << 8 * i;
-  if (length > SAFETENSORS_MAX_HEADER_BYTES || length > size - LENGTH_BYTES)
-    return status_fail(error, STATUS_INVALID,
-                       "it is no safetensors file, or it is cut: its header would have %llu bytes",
-                       (unsigned long long)length);
+  if (length > max_header || length > size - LENGTH_BYTES)
+    return status_fail(
+        error, STATUS_INVALID,
+        "it is no safetensors file, or it is cut: its header would have %llu bytes, of "
+        "%zu at most",
+        (unsigned long long)length, max_header);
   out->header = json_loadb((const char *)bytes + LENGTH_BYTES, (size_t)length,
                            JSON_REJECT_DUPLICATES, &wrong);
   if (!json_is_object(out->header))
-    return status_fail(error, STATUS_INVALID,
-                       "it is no safetensors file: its header is no JSON "
-                       "object: %.100s",
-                       out->header ? "an array" : wrong.text);
+    return status_fail(
+        error, STATUS_INVALID, "it is no safetensors file: its header is no JSON object%s",
+        json_error_code(&wrong) == json_error_duplicate_key ? ": a name is in it twice" : "");
   out->data = bytes + LENGTH_BYTES + length;
   out->bytes = size - LENGTH_BYTES - (size_t)length;
   return STATUS_OK;
@@ -125,7 +127,8 @@ enum status safetensors_open(struct safetensors *out, const char *path, struct e
   fclose(stream);
   if (!read) return status_fail(error, STATUS_IO, "%.300s cannot be read to its end", path);
   struct error reason;
-  enum status status = safetensors_parse(out, out->file, (size_t)about.st_size, &reason);
+  enum status status = safetensors_parse(out, out->file, (size_t)about.st_size,
+                                         SAFETENSORS_MAX_HEADER_BYTES, &reason);
   return status == STATUS_OK ? status : status_fail(error, status, "%.300s: %s", path, reason.text);
 }
 

@@ -126,7 +126,8 @@ static enum status get(struct app *app, struct rpc_call *call, const char *path,
                        struct error *error) {
   struct safetensors file = {0};
   enum status status = get_file(app, call, error);
-  if (status == STATUS_OK) status = safetensors_parse(&file, app->file, app->size, error);
+  if (status == STATUS_OK)
+    status = safetensors_parse(&file, app->file, app->size, SAFETENSORS_MAX_HEADER_BYTES, error);
   if (status == STATUS_OK) status = safetensors_write_bytes(path, app->file, app->size, error);
   if (status == STATUS_OK)
     printf("got: %s, %d arrays of update %lld\n", path, count_arrays(&file),
@@ -175,7 +176,7 @@ static enum status start(struct app *app, int argc, char **argv, struct error *e
   if (status != STATUS_OK) return status;
   if (num_words != NUM_WORDS || (strcmp(argv[0], "get") != 0 && strcmp(argv[0], "set") != 0))
     return status_fail(error, STATUS_INVALID,
-                       "three words, please: get or set, the learner's ADDRESS or run folder, the "
+                       "expected three words: get or set, the learner's ADDRESS or run folder, the "
                        "file");
   status = learner_place_find(&app->place, argv[1], "runs", error);
   if (status == STATUS_OK)

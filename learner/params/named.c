@@ -1,10 +1,10 @@
 #include "learner/params/named.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/step.h"
 
 static const char network_prefix[] = "params/", own_prefix[] = "own/";
 
@@ -40,7 +40,7 @@ void named_init(struct named *named, const struct checkpoint_item *items, int co
 }
 
 size_t named_max_bytes(const struct named *named) {
-  return named->numbers * sizeof(float) + NAMED_MAX_OVERHEAD_BYTES;
+  return named->numbers * sizeof(float) + NAMED_MAX_HEADER_BYTES + 8;
 }
 
 static struct safetensor tensor_of(const struct checkpoint_item *item,
@@ -68,18 +68,39 @@ static int find(const struct named *named, const char *name) {
   return i;
 }
 
-static enum status check_finite(const float *values, const struct checkpoint_item *item,
-                                struct error *error) {
+static bool ends_with(const char *name, const char *end) {
+  size_t length = strlen(name), of_end = strlen(end);
+  return length >= of_end && strcmp(name + length - of_end, end) == 0;
+}
+
+/* Of numbers that training can go on from: observations are within +-STEP_MAX_NUMBER, a variance
+ * within its square. */
+static enum status check_numbers(const float *values, const struct checkpoint_item *item,
+                                 struct error *error) {
+  bool variance = ends_with(item->name, "/variance");
+  float most = variance ? STEP_MAX_NUMBER * STEP_MAX_NUMBER : STEP_MAX_NUMBER;
+  float least = variance || ends_with(item->name, "/count") || ends_with(item->name, "/deviation")
+                    ? 0
+                    : -most;
   for (size_t i = 0; i < numbers_of(item); i++)
-    if (!isfinite(values[i]))
-      return status_fail(error, STATUS_INVALID, "number %zu of array %.60s is %f", i, item->name,
-                         (double)values[i]);
+    if (!(values[i] >= least && values[i] <= most))
+      return status_fail(error, STATUS_INVALID,
+                         "number %zu of array %.60s is %g: it has to be within %g and %g", i,
+                         item->name, (double)values[i], (double)least, (double)most);
   return STATUS_OK;
+}
+
+/* A stranger's name goes into the log and to terminals. */
+static bool is_printable(const char *name) {
+  while (*name >= ' ' && *name <= '~') name++;
+  return !*name;
 }
 
 static enum status take(const struct named *named, float *values, bool *given,
                         const struct safetensors *file, const char *name, struct error *error) {
   int i = find(named, name), shape[CHECKPOINT_MAX_RANK];
+  if (!is_printable(name))
+    return status_fail(error, STATUS_INVALID, "an array in it has a name that is not printable");
   if (i == named->count)
     return status_fail(error, STATUS_INVALID,
                        "the run has no parameter %.60s: scripts/parameters.sh get writes a file "
@@ -89,7 +110,7 @@ static enum status take(const struct named *named, float *values, bool *given,
   float *to = values + named->offset[i];
   given[i] = true;
   enum status status = safetensors_take(file, to, &tensor, error);
-  return status == STATUS_OK ? check_finite(to, &named->item[i], error) : status;
+  return status == STATUS_OK ? check_numbers(to, &named->item[i], error) : status;
 }
 
 enum status named_unpack(const struct named *named, float *values, bool *given,
@@ -98,7 +119,7 @@ enum status named_unpack(const struct named *named, float *values, bool *given,
   const char *name;
   json_t *entry;
   memset(given, 0, (size_t)named->count * sizeof(*given));
-  enum status status = safetensors_parse(&file, bytes, size, error);
+  enum status status = safetensors_parse(&file, bytes, size, NAMED_MAX_HEADER_BYTES, error);
   bool any = false;
   json_object_foreach(file.header, name, entry) {
     if (status != STATUS_OK) break;

@@ -13,7 +13,8 @@
 #include "common/base/safetensors.h"
 #include "learner/params/checkpoint.h"
 
-enum { NAMED_MAX = 64, NAMED_MAX_OVERHEAD_BYTES = 1 << 20 };
+/* The longest header has a place and a name of 63 bytes for each of 64 arrays, and metadata. */
+enum { NAMED_MAX = 64, NAMED_MAX_HEADER_BYTES = 128 << 10 };
 
 struct named {
   int count;
@@ -33,7 +34,7 @@ uint8_t *named_pack(const struct named *named, size_t *size, const float *values
 
 /* Some or all parameters: values (P) gets those that are there, given (count) which they are.
  * Errors: INVALID: no such file, no array in it, a name that is no parameter's, another shape or
- * type, a number that is not finite. */
+ * type, a number that training could not go on from. */
 MUST_CHECK enum status named_unpack(const struct named *named, float *values, bool *given,
                                     const uint8_t *bytes, size_t size, struct error *error);
 

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct safetensors file = {0};
   struct error error = {""};
   struct space space;
-  enum status status = safetensors_parse(&file, data, size, &error);
+  enum status status = safetensors_parse(&file, data, size, size, &error);
   CHECK((status == STATUS_OK) == (error.text[0] == '\0'), "%d: '%s'", (int)status, error.text);
   if (status == STATUS_OK) {
     safetensors_text(&file, "space");

@@ -111,8 +111,8 @@ pass_if "another shape" refuses "head/b has another shape than the network, \(3\
 pass_if "NaN" refuses "number 0 of array head/b is nan" 2 set run nan.safetensors
 pass_if "no such file" refuses "absent cannot be read: No such file" 1 set run absent
 pass_if "no safetensors file" refuses "it is no safetensors file" 2 set run token
-pass_if "two words" refuses "three words, please" 2 get run
-pass_if "neither get nor set" refuses "three words, please" 2 put run first.safetensors
+pass_if "two words" refuses "expected three words" 2 get run
+pass_if "neither get nor set" refuses "expected three words" 2 put run first.safetensors
 pass_if "a folder without a run" refuses "holds no run" 1 get "$tree/docs" none
 pass_if "what is refused sets nothing" is "$(sets)" "$before"
 

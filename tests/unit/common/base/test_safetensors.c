@@ -86,7 +86,7 @@ static enum status take_x(const char *header, size_t data_bytes, char text[TEXT_
   size_t length = strlen(header);
   bytes[0] = (uint8_t)length;
   memcpy(bytes + 8, header, length);
-  enum status status = safetensors_parse(&file, bytes, 8 + length + data_bytes, &error);
+  enum status status = safetensors_parse(&file, bytes, 8 + length + data_bytes, length, &error);
   if (status == STATUS_OK) status = safetensors_take(&file, found, &x, &error);
   safetensors_close(&file);
   snprintf(text, TEXT_BYTES, "%s", error.text);
@@ -112,15 +112,17 @@ static void places_stay_within_the_file(void **state) {
       {X("F32", "[2,1]", "0", "8"), "another shape"},
       {X("F32", "2", "0", "8"), "another shape"},
       {"{\"x\":[]}", "no array x"},
-      {"{\"x\":{},\"x\":{}}", "duplicate"},
+      {"{\"x\":{},\"x\":{}}", "twice"},
       {"[]", "no JSON object"},
       {"{\"x\":", "no JSON object"},
+      {"{\"\x1b[2J\"", "no JSON object"},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     char text[TEXT_BYTES];
     enum status status = take_x(cases[i].header, 12, text);
     assert_int_equal(status, cases[i].says[0] ? STATUS_INVALID : STATUS_OK);
     assert_non_null(strstr(text, cases[i].says));
+    assert_null(strchr(text, '\x1b'));
   }
 }
 
@@ -129,9 +131,9 @@ static void what_is_no_file_of_the_kind_is_refused(void **state) {
   static const uint8_t long_header[16] = {9}, huge[16] = {0, 0, 0, 0, 0, 0, 0, 0x80};
   struct safetensors file = {0};
   struct error error;
-  assert_int_equal(safetensors_parse(&file, huge, 7, &error), STATUS_INVALID);
-  assert_int_equal(safetensors_parse(&file, long_header, 16, &error), STATUS_INVALID);
-  assert_int_equal(safetensors_parse(&file, huge, 16, &error), STATUS_INVALID);
+  assert_int_equal(safetensors_parse(&file, huge, 7, 100, &error), STATUS_INVALID);
+  assert_int_equal(safetensors_parse(&file, long_header, 16, 100, &error), STATUS_INVALID);
+  assert_int_equal(safetensors_parse(&file, huge, 16, SIZE_MAX, &error), STATUS_INVALID);
   assert_non_null(strstr(error.text, "header would have"));
   assert_int_equal(safetensors_open(&file, "/nowhere/a", &error), STATUS_NOT_FOUND);
   assert_non_null(strstr(error.text, "/nowhere/a cannot be read"));

@@ -10,9 +10,9 @@
 
 #include "learner/params/named.h"
 
-enum { P = 11 };
+enum { P = 17 };
 
-static float numbers[P] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+static float numbers[P] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
 static int64_t version = 9;
 
 static void make(struct named *named) {
@@ -20,17 +20,20 @@ static void make(struct named *named) {
       {"params/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, numbers},
       {"params/head/b", CHECKPOINT_FLOAT32, 1, {3}, numbers + 6},
       {"own/critic/b", CHECKPOINT_FLOAT32, 1, {2}, numbers + 9},
+      {"params/value/count", CHECKPOINT_FLOAT32, 1, {2}, numbers + 11},
+      {"params/value/deviation", CHECKPOINT_FLOAT32, 1, {2}, numbers + 13},
+      {"own/x/variance", CHECKPOINT_FLOAT32, 1, {2}, numbers + 15},
       {"adam/m/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, NULL},
       {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &version},
   };
-  named_init(named, items, 5);
+  named_init(named, items, 8);
 }
 
 static void names_are_those_of_checkpoints(void **state) {
   (void)state;
   struct named named;
   make(&named);
-  assert_int_equal(named.count, 3);
+  assert_int_equal(named.count, 6);
   assert_int_equal(named.numbers, P);
   assert_string_equal(named.item[0].name, "head/w");
   assert_string_equal(named.item[2].name, "own/critic/b");
@@ -49,7 +52,7 @@ static void what_is_packed_is_unpacked(void **state) {
   assert_int_equal(named_unpack(&named, found, given, bytes, size, NULL), STATUS_OK);
   assert_memory_equal(found, numbers, sizeof(numbers));
   assert_true(given[0] && given[1] && given[2]);
-  assert_int_equal(safetensors_parse(&file, bytes, size, NULL), STATUS_OK);
+  assert_int_equal(safetensors_parse(&file, bytes, size, size, NULL), STATUS_OK);
   assert_string_equal(safetensors_text(&file, "updates"), "9");
   safetensors_close(&file);
   free(bytes);
@@ -81,7 +84,8 @@ static void some_are_enough(void **state) {
 static void what_does_not_fit_is_refused_with_its_reason(void **state) {
   (void)state;
   struct named named;
-  const float nan[] = {1, NAN, 2}, infinite[] = {1, 2, INFINITY};
+  const float nan[] = {1, NAN, 2}, infinite[] = {1, 2, INFINITY}, huge[] = {1e9f, -1e9f, -1.1e9f},
+              below[] = {0, -1}, scattered[] = {1e18f, 1.1e18f};
   const struct {
     const char *name;
     int rank, shape[2];
@@ -94,6 +98,13 @@ static void what_does_not_fit_is_refused_with_its_reason(void **state) {
       {"head/w", 2, {3, 2}, numbers, "head/w has another shape than the network, (2, 3)"},
       {"head/b", 1, {3}, nan, "number 1 of array head/b is nan"},
       {"head/b", 1, {3}, infinite, "number 2 of array head/b is inf"},
+      {"head/b", 1, {3}, huge, "number 2 of array head/b is -1.1e+09: it has to be within -1e+09"},
+      {"value/count", 1, {2}, below, "number 1 of array value/count is -1: it has to be within 0"},
+      {"value/deviation", 1, {2}, below, "number 1 of array value/deviation is -1"},
+      {"own/x/variance", 1, {2}, below, "number 1 of array own/x/variance is -1"},
+      {"own/x/variance", 1, {2}, scattered, "number 1 of array own/x/variance is 1.1e+18"},
+      {"head/\n\x1b[2J", 1, {3}, numbers, "a name that is not printable"},
+      {"head/\xc3\xa4", 1, {3}, numbers, "a name that is not printable"},
   };
   make(&named);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -121,6 +132,23 @@ static void a_file_without_arrays_is_refused(void **state) {
   assert_string_equal(error.text, "there is no array in it");
 }
 
+/* It is not even parsed, which would take many times as much memory. */
+static void a_long_header_is_refused(void **state) {
+  (void)state;
+  struct named named;
+  float found[P];
+  bool given[NAMED_MAX];
+  struct error error;
+  size_t size = NAMED_MAX_HEADER_BYTES + 9;
+  uint8_t *bytes = malloc(size);
+  memset(bytes, '[', size);
+  memcpy(bytes, (const uint8_t[8]){1, 0, NAMED_MAX_HEADER_BYTES >> 16}, 8);
+  make(&named);
+  assert_int_equal(named_unpack(&named, found, given, bytes, size, &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "its header would have 131073 bytes, of 131072 at most"));
+  free(bytes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_are_those_of_checkpoints),
@@ -128,6 +156,7 @@ int main(void) {
       cmocka_unit_test(some_are_enough),
       cmocka_unit_test(what_does_not_fit_is_refused_with_its_reason),
       cmocka_unit_test(a_file_without_arrays_is_refused),
+      cmocka_unit_test(a_long_header_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
