@@ -80,7 +80,8 @@ struct rpc_server_config {
   int max_calls;            /* open at a time, more are refused with UNAVAILABLE; 0: no limit */
   int max_connection_calls; /* HTTP/2's limit on concurrent streams; 0: no limit */
   struct credentials *credentials; /* borrowed; asked of every call. NULL: none */
-  int patience_ms; /* for the peer's first message, and to read its status; 0: 30 s */
+  int patience_ms; /* for the peer's first message, each after rpc_stream_hurry, and to read its
+                    * status; 0: 30 s */
 };
 
 /* Binds and starts to listen. A call that sends no message or does not read its status for
@@ -137,6 +138,10 @@ void rpc_stream_unref(struct rpc_stream *stream);
 /* A pointer for the application, NULL at on_open. Thread: queue thread. */
 void rpc_stream_set_user(struct rpc_stream *stream, void *user);
 void *rpc_stream_user(const struct rpc_stream *stream);
+
+/* From its next answer on it is ended if its peer sends no message for patience_ms. Thread: queue
+ * thread, with a message in hand. */
+void rpc_stream_hurry(struct rpc_stream *stream);
 
 /* The queue that owns it. */
 int rpc_stream_queue(const struct rpc_stream *stream);

@@ -24,6 +24,7 @@ struct rpc_stream {
   /* queue thread only */
   void *user;
   bool spoke;                       /* a message has come */
+  bool hurries;                     /* it waits for its peer's other messages, too */
   bool expired;                     /* and cancelled */
   struct rpc_stream *next, *before; /* in the home's list */
   grpc_byte_buffer *received;       /* written by gRPC until the batch's event */
@@ -50,7 +51,8 @@ static void list_remove(struct rpc_stream *stream) {
   if (next) next->before = before;
 }
 
-/* ---- calls that wait for their peer: for its first message, or until it has read its status */
+/* ---- calls that wait for their peer: for its first message, for each if they hurry, or until it
+ * has read its status */
 
 static void wait_begin(struct rpc_stream *stream) {
   int64_t none = 0;
@@ -64,7 +66,9 @@ static void wait_end(struct rpc_stream *stream) {
 static void expire(struct rpc_stream *stream) {
   stream->expired = true;
   rpc_stream_cancel(stream, RPC_DEADLINE_EXCEEDED,
-                    stream->spoke ? "the answer was not read in time" : "no message came in time");
+                    stream->spoke
+                        ? "an answer was not read, or the next message did not come, in time"
+                        : "no message came in time");
 }
 
 void stream_expire(struct stream_home *home, int64_t now_us) {
@@ -146,6 +150,7 @@ void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t head
     grpc_byte_buffer *message = core_bytes_copied(header, header_bytes, payload, payload_bytes);
     grpc_op ops[2] = {{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
                       receive_op(stream)};
+    if (stream->hurries) wait_begin(stream);
     core_start_batch(stream->call, ops, 2, &stream->replied);
     grpc_byte_buffer_destroy(message);
   }
@@ -248,6 +253,10 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct stream
 }
 
 /* ---- what the application may ask */
+
+void rpc_stream_hurry(struct rpc_stream *stream) {
+  stream->hurries = true;
+}
 
 void rpc_stream_set_user(struct rpc_stream *stream, void *user) {
   stream->user = user;

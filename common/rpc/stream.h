@@ -41,7 +41,7 @@ struct stream_home {
  * stream frees itself. Thread: the queue's. */
 void stream_open(grpc_call *call, const struct rpc_method *method, struct stream_home *home);
 
-/* Ends the calls that have waited for their peer for too long: for a first message, or for the
+/* Ends the calls that have waited for their peer for too long: for a message, or for the
  * status to be read. Before every poll. Thread: the queue's. */
 void stream_expire(struct stream_home *home, int64_t now_us);
 

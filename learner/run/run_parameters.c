@@ -70,6 +70,7 @@ static struct transfer *begin(struct run_parameters *home, struct rpc_stream *st
       .home = home,
       .stream = stream};
   atomic_init(&transfer->refs, 1);
+  rpc_stream_hurry(stream); /* a silent one would hold its place for ever */
   rpc_stream_peer(stream, transfer->peer);
   rpc_stream_set_user(stream, transfer);
   return transfer;
@@ -156,8 +157,11 @@ static enum status begin_file(struct transfer *transfer, const struct wire_piece
                        "a file of %llu bytes: the run's parameters need 1 to %zu (total_bytes of "
                        "the first piece)",
                        (unsigned long long)piece->total_bytes, most);
-  if (piece->expects_version)
-    transfer->request.expected_version = (int64_t)(piece->version & INT64_MAX);
+  if (piece->expects_version && piece->version > INT64_MAX)
+    return status_fail(error, STATUS_INVALID,
+                       "no run is at update %llu (version of the first piece)",
+                       (unsigned long long)piece->version);
+  if (piece->expects_version) transfer->request.expected_version = (int64_t)piece->version;
   transfer->size = (size_t)piece->total_bytes;
   transfer->file = check_alloc(transfer->size, 1);
   return STATUS_OK;

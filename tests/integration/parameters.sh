@@ -100,7 +100,7 @@ pass_if "nothing was written" test ! -e none
 pass_if "training that is past the update" refuses "at update [0-9]*, not at $at as expected" 1 \
   set run first.safetensors --expected_version="$at"
 
-for how in rename reshape nan head double; do
+for how in rename reshape nan long escape head double; do
   file edit first.safetensors $how.safetensors $how
 done
 sets() { grep -c "has set" err; }
@@ -109,6 +109,10 @@ pass_if "a name that is none" refuses "the run has no parameter head/x" 2 set ru
 pass_if "another shape" refuses "head/b has another shape than the network, \(3\)" 2 set run \
   reshape.safetensors
 pass_if "NaN" refuses "number 0 of array head/b is nan" 2 set run nan.safetensors
+pass_if "a long header" refuses "its header would have 1[0-9]* bytes, of 131072 at most" 2 set run \
+  long.safetensors
+pass_if "an escape sequence" refuses "a name that is not printable" 2 set run escape.safetensors
+pass_if "is not in the log" eval "! grep -q $'\\x1b' err"
 pass_if "no such file" refuses "absent cannot be read: No such file" 1 set run absent
 pass_if "no safetensors file" refuses "it is no safetensors file" 2 set run token
 pass_if "two words" refuses "expected three words" 2 get run
@@ -147,6 +151,20 @@ gets_again() { parameters get run two.safetensors; }
 pass_if "others that get are not kept out" wait_for 10 gets_again
 pass_if "six that were killed in the middle changed nothing" cmp one.safetensors two.safetensors
 pass_if "nor did they set anything" is "$(sets)" "$before"
+far() {
+  ! "$half_set" "$address_of_run" double.safetensors token 9223372036854775808 >half 2>&1 &&
+    grep -q 'no run is at update 9223372036854775808' half
+}
+pass_if "an update that no run reaches" far
+silent=()
+for i in 1 2 3 4; do # as many as there may be
+  "$half_set" "$address_of_run" double.safetensors token >silent-$i &
+  silent+=($!)
+done
+are_silent() { [ "$(cat silent-*)" = "$(printf 'half\n%.0s' 1 2 3 4)" ]; }
+pass_if "four that send half of a file and are silent" wait_for 10 are_silent
+pass_if "are given up" wait_for 60 gets_again
+for pid in "${silent[@]}"; do killed "$pid"; done
 pass_if "a part alone" parameters set run head.safetensors
 pass_if "is logged as such" says "has set 1 of 6 parameter arrays"
 pass_if "at once, while nothing is trained" parameters set run double.safetensors

@@ -1,7 +1,8 @@
 """Safetensors files of parameters, with Python's standard library alone.
 
 Usage: file.py updates FILE        prints the updates of its metadata
-       file.py edit FILE OUT HOW   writes it again: renamed, reshaped, with NaN, doubled, or the head alone
+       file.py edit FILE OUT HOW   writes it again: renamed, reshaped, with NaN, with a long
+                                   header, with an unprintable name, doubled, or the head alone
        file.py same FILE RUN       whether its arrays are those of the run's newest checkpoint, bit for bit
 """
 import json
@@ -35,6 +36,10 @@ def edit(path, out, how):
         header["head/b"]["shape"] = [1, (end - begin) // 4]
     elif how == "nan":
         struct.pack_into("<f", data, begin, float("nan"))
+    elif how == "long":
+        header, data = {"__metadata__": {"text": "x" * (128 << 10)}}, b""
+    elif how == "escape":
+        header["head/\n\x1b[2J"] = header.pop("head/b")
     elif how == "double":
         numbers = struct.unpack(f"<{len(data) // 4}f", data)
         data = struct.pack(f"<{len(numbers)}f", *(2 * number for number in numbers))

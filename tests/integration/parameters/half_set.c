@@ -1,6 +1,7 @@
 /* A client that dies in the middle of a set: sends half of a file, prints "half" and waits to be
- * killed. Words: address, file, token's file. */
+ * killed. Words: address, file, token's file, and an update that the run is to be at, if any. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
@@ -12,7 +13,7 @@ static void ignore(void *context, const struct wire_span *spans, int num_spans) 
 }
 
 int main(int argc, char **argv) {
-  CHECK(argc == 4, "%d words", argc);
+  CHECK(argc == 4 || argc == 5, "%d words", argc);
   struct error error;
   struct safetensors file;
   struct credentials *credentials;
@@ -25,11 +26,14 @@ int main(int argc, char **argv) {
   uint8_t header[WIRE_PIECE_HEADER_BYTES];
   size_t size = (size_t)(file.data - file.file) + file.bytes;
   struct wire_piece piece = {.bytes = size / 2 < WIRE_PIECE_BYTES ? size / 2 : WIRE_PIECE_BYTES,
-                             .total_bytes = size};
+                             .total_bytes = size,
+                             .version = argc == 5 ? strtoull(argv[4], NULL, 10) : 0,
+                             .expects_version = argc == 5};
   bool ended;
   size_t header_bytes = wire_encode_piece_header(header, &piece);
-  rpc_exchange(call, header, header_bytes, file.file, piece.bytes, ignore, NULL, &ended);
-  CHECK(!ended, "the call is over");
+  struct rpc_result result =
+      rpc_exchange(call, header, header_bytes, file.file, piece.bytes, ignore, NULL, &ended);
+  if (ended) return fprintf(stderr, "%s\n", result.text), 1;
   puts("half");
   fflush(stdout);
   pause();

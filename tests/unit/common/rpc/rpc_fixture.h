@@ -18,7 +18,7 @@ enum {
   FIXTURE_MAX_QUEUES = 2,
   FIXTURE_MAX_HELD = 64,
   FIXTURE_MESSAGE_BYTES = 20 << 20,
-  FIXTURE_METHODS = 9
+  FIXTURE_METHODS = 10
 };
 
 /* What the answering thread does with a message that it was handed. */
@@ -87,6 +87,12 @@ static inline void fixture_echo(void *context, struct rpc_stream *stream,
   size_t head = bytes / 3; /* in two parts, as header and payload */
   rpc_stream_reply(stream, all, head, all + head, bytes - head);
   free(all);
+}
+
+static inline void fixture_hurry(void *context, struct rpc_stream *stream,
+                                 const struct wire_span *spans, int n) {
+  rpc_stream_hurry(stream);
+  fixture_echo(context, stream, spans, n);
 }
 
 static inline void fixture_unary(void *context, struct rpc_stream *stream,
@@ -171,6 +177,7 @@ static inline void fixture_create_from(struct fixture *f, struct rpc_server_conf
       {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
       {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
       {"/test/Slow", NULL, NULL, fixture_slow, NULL, false},
+      {"/test/Hurry", NULL, fixture_opened, fixture_hurry, fixture_closed, false},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;

@@ -169,6 +169,25 @@ static void calls_that_play_are_not_ended(void **state) {
   fixture_destroy(&f);
 }
 
+/* One that hurries is silent after its first message. */
+static void calls_that_hurry_wait_for_each_message(void **state) {
+  (void)state;
+  struct fixture f;
+  fixture_create_bounded(&f, "127.0.0.1:0", 1, 1000, 0, 0, PATIENCE_MS);
+  struct rpc_channel *channel = rpc_channel_create(f.address, 1000, NULL);
+  struct rpc_call *call = rpc_call_open(channel, "/test/Hurry");
+  struct rpc_result result;
+  bool ended;
+  assert_true(fixture_say(call, "hello", &result, &ended));
+  assert_true(fixture_reaches(&f.closed, 1));
+  assert_false(fixture_say(call, "late", &result, &ended));
+  assert_int_equal(result.code, RPC_DEADLINE_EXCEEDED);
+  assert_non_null(strstr(result.text, "the next message did not come"));
+  rpc_call_close(call);
+  rpc_channel_destroy(channel);
+  fixture_destroy(&f);
+}
+
 /* A gRPC client waits until there is room. */
 static void a_client_keeps_to_the_bound_of_a_connection(void **state) {
   (void)state;
@@ -201,6 +220,7 @@ int main(void) {
       cmocka_unit_test(calls_that_wait_for_their_peer_are_ended),
       cmocka_unit_test(a_peer_is_not_blamed_for_a_busy_server),
       cmocka_unit_test(calls_that_play_are_not_ended),
+      cmocka_unit_test(calls_that_hurry_wait_for_each_message),
       cmocka_unit_test(a_client_keeps_to_the_bound_of_a_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
