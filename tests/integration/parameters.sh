@@ -173,18 +173,19 @@ in_python() {
   PYTHONPATH=$tree/deploy/python "$numpy_python" - >said 2>&1 <<'END'
 import acorn
 run = acorn.Run("run")
-before = run.parameters()
+before, at = run.parameters()
 biases = before["head/b"] + 1
-updates = run.set_parameters({"head/b": biases})
-after = run.parameters()
+assert run.set_parameters({"head/b": biases}, expected_version=at) == at
+after, updates = run.parameters()
+assert updates == at
 assert (after["head/b"] == biases).all() and (after["head/w"] == before["head/w"]).all()
-assert run.set_parameters(before, expected_version=updates) == updates
+assert run.set_parameters(before, expected_version=at) == at
 try:
     run.set_parameters({"head/b": biases[:1], "head/w": before["head/w"] * 2})
     assert False
 except acorn.AcornError as error:
     assert "head/b has another shape" in str(error), error
-assert all((run.parameters()[name] == before[name]).all() for name in before)
+assert all((run.parameters()[0][name] == before[name]).all() for name in before)
 END
 }
 numpy_python=$tree/build/onnx/bin/python # of scripts/setup.sh onnx

@@ -48,8 +48,8 @@ def _call(what, folder, path, *words):
 def get(folder):
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "parameters.safetensors"
-        _call("get", folder, path)
-        return _read(path)
+        updates = _call("get", folder, path)
+        return _read(path), updates
 
 
 def set_some(folder, arrays, expected_version):

@@ -84,7 +84,8 @@ class Run:
                            for row in csv.DictReader(file)])
 
     def parameters(self):
-        """Of its learner, which has to be running: float32 arrays by name (docs/protocol.md)."""
+        """Of its learner, which has to be running: float32 arrays by name (docs/protocol.md), and
+        the number of updates that it had made."""
         from acorn.parameters import get
         return get(self.folder)
 
