@@ -338,8 +338,10 @@ static const char *failure(struct app *app, bool saved) {
 static void write_results(struct app *app, bool saved, int code) {
   const struct run_result *result = &app->report.result;
   if (app->run.evaluates || app->folder_lost) return;
-  record_end(&app->run, stop_reason_name(result->reason), code);
-  result_file_write(&app->run, result, code, failure(app, saved));
+  do {
+    record_end(&app->run, stop_reason_name(result->reason), code);
+    result_file_write(&app->run, result, code, failure(app, saved));
+  } while (run_learners_leave(&app->run)); /* then in its own folder, too */
 }
 
 /* Runs until a stop; then writes the last checkpoint and the result. Returns the exit code. */

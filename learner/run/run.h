@@ -39,7 +39,9 @@ struct run {
   int rank;                          /* of this learner among several; alone: 0 */
   struct peers *peers;               /* these, see run_learners.h; NULL: it is alone */
   pid_t learner_process[PEERS_MAX];  /* of those that this one has started; 0: none */
-  int learners_file;                 /* descriptor of what they share; 0: none was made here */
+  struct folder own_folder;          /* while `folder` is that of rank 0, which has ended: */
+  bool has_taken_folder;
+  int learners_file; /* descriptor of what they share; 0: none was made here */
   struct network *network;
   struct step_shape shape;        /* of all steps: from the space, the policy and the network */
   struct exploration exploration; /* of a policy over values of actions */

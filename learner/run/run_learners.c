@@ -19,6 +19,7 @@
 #include "common/cluster/host_port.h"
 #include "common/cluster/learner_address.h"
 #include "common/rpc/address.h"
+#include "learner/params/checkpoint.h"
 #include "learner/train/peers.h"
 
 /* ---- what cannot be */
@@ -176,7 +177,8 @@ static void warn_of_open_port(const struct run *run, const char *own) {
   const struct credentials_options *access = &run->options->access;
   if (address_is_local(own)) return;
   if (!access->token_file[0])
-    log_warn("--learners_at without --token_file: whoever reaches %s may join as a learner", own);
+    log_warn("--learners_at without --token_file: any client that reaches %s may join as a learner",
+             own);
   else
     log_info("learners prove themselves by the token; what they exchange is not encrypted");
 }
@@ -241,8 +243,11 @@ enum status run_learners_share(struct run *run, struct error *error) {
 /* The kernel frees the folder's lock a moment after it has ended the process that held it. */
 static enum status take_folder(struct run *run, struct folder *folder, struct error *error) {
   enum { TRIES = 20, PAUSE_US = 50 * 1000 };
-  char above[PATH_MAX];
-  snprintf(above, sizeof(above), "%s/..", run->folder.path);
+  char path[PATH_MAX], above[PATH_MAX];
+  snprintf(path, sizeof(path), "%s/..", run->folder.path);
+  if (!realpath(path, above))
+    return status_fail(error, STATUS_IO, "the folder above %s cannot be found: %s",
+                       run->folder.name, strerror(errno));
   enum status status = STATUS_EXISTS;
   for (int i = 0; i < TRIES && status == STATUS_EXISTS; i++) {
     if (i > 0) clock_sleep_us(PAUSE_US);
@@ -250,6 +255,26 @@ static enum status take_folder(struct run *run, struct folder *folder, struct er
     if (status != STATUS_OK) folder_close(folder);
   }
   return status;
+}
+
+/* Learner 0 may have written its last checkpoint, and others may have resumed the run since. */
+static bool is_ahead(const struct run *run, const struct folder *folder) {
+  int64_t updates = 0, counter[TRAINER_COUNTERS] = {0};
+  char path[CHECKPOINT_PATH_BYTES];
+  struct error error;
+  struct checkpoint_item items[] = {
+      {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &updates},
+      {TRAINER_COUNTERS_NAME, CHECKPOINT_INT64, 1, {TRAINER_COUNTERS}, counter}};
+  enum status status = checkpoint_read_newest(folder->checkpoints, items, 2, path, &error);
+  if (status == STATUS_NOT_FOUND || status == STATUS_CORRUPT) return true;
+  bool was_resumed = counter[TRAINER_RESTARTS] > trainer_counter(run->trainer, TRAINER_RESTARTS);
+  if (status == STATUS_OK && !was_resumed && trainer_report(run->trainer).updates > updates)
+    return true;
+  log_info("learner %d leaves %s as it is: %s", run->rank, folder->name,
+           status != STATUS_OK ? error.text
+           : was_resumed       ? "the run was resumed without it"
+                               : "the newest checkpoint there is not older");
+  return false;
 }
 
 bool run_learners_writes(struct run *run) {
@@ -260,14 +285,27 @@ bool run_learners_writes(struct run *run) {
   bool taken = take_folder(run, &folder, &error) == STATUS_OK;
   bool is_run = taken && folder.held_run;
   if (taken && !is_run) folder_abandon(&folder);
+  if (is_run && !is_ahead(run, &folder)) {
+    folder_close(&folder);
+    return false;
+  }
   log_warn(
       "learner 0 has ended, or is out of reach: this one, %d, writes the last checkpoint into "
       "%s",
       run->rank, is_run ? folder.name : run->folder.name);
   if (!taken) log_warn("and not into that of the run: %s", error.text);
   if (!is_run) return true; /* what is above is no run folder, or is in use */
-  folder_close(&run->folder);
+  run->own_folder = run->folder;
   run->folder = folder;
+  run->has_taken_folder = true;
+  return true;
+}
+
+bool run_learners_leave(struct run *run) {
+  if (!run->has_taken_folder) return false;
+  folder_close(&run->folder);
+  run->folder = run->own_folder;
+  run->has_taken_folder = false;
   return true;
 }
 

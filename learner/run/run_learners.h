@@ -14,8 +14,11 @@ MUST_CHECK enum status run_learners_open(struct run *run, char *const *words, st
 /* They begin with what rank 0 has; after its checkpoint was loaded. Errors: UNAVAILABLE. */
 MUST_CHECK enum status run_learners_share(struct run *run, struct error *error);
 /* Whether this learner writes the last checkpoint: rank 0, or the first one that still runs, into
- * the run folder, which is its own from then on. */
+ * the run folder, which is its own from then on. False also where the run folder has a checkpoint
+ * of as many updates or of a later start, and for a learner that the others have given up. */
 bool run_learners_writes(struct run *run);
+/* Gives the run folder that it has taken back for its own. False: it has taken none. */
+bool run_learners_leave(struct run *run);
 /* Waits for the processes of the others to end. */
 void run_learners_close(struct run *run);
 

@@ -16,7 +16,8 @@ enum { LINE_BYTES = 256 };
 enum status peers_lose(struct peers *peers, int rank, enum peers_loss loss) {
   int learners = peers->of_device.learners;
   double timeout_s = peers->config.timeout_ms / 1e3;
-  if (rank == peers->of_device.rank)
+  peers->is_given_up = rank == peers->of_device.rank;
+  if (peers->is_given_up)
     return peers->status =
                status_fail(&peers->error, STATUS_UNAVAILABLE,
                            "the others have not heard from this learner, %d of %d, within "
@@ -143,6 +144,7 @@ int peers_learners(const struct peers *peers) {
 
 /* Twice: by memory another learner that looks holds the lock for a moment. */
 bool peers_is_first(struct peers *peers) {
+  if (peers->is_given_up) return false;
   for (int r = 0; r < peers->of_device.rank; r++) {
     bool gone = peers->way->is_gone(peers, r);
     if (!gone) clock_sleep_us(1000);

@@ -63,7 +63,7 @@ int peers_learners(const struct peers *peers);
 /* The first error. */
 MUST_CHECK enum status peers_status(const struct peers *peers, struct error *error);
 /* Whether no learner of a lower rank runs any more, or can be reached: what rank 0 wrote is for
- * this one to write. */
+ * this one to write. Not for one that the others have given up. */
 bool peers_is_first(struct peers *peers);
 
 #endif

@@ -29,6 +29,7 @@ struct peers {
   struct peers_config config;    /* its pointers: until opened */
   const struct peers_way *way;
   enum status status; /* the first error */
+  bool is_given_up;   /* by the others: that was it */
   struct error error;
 };
 

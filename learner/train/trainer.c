@@ -345,7 +345,7 @@ int trainer_items(struct trainer *trainer, struct checkpoint_item *items) {
                                    .rank = 1,
                                    .shape = {TRAINER_COUNTERS},
                                    .data = trainer->saved_counter};
-  snprintf(item->name, sizeof(item->name), "run/counters");
+  snprintf(item->name, sizeof(item->name), TRAINER_COUNTERS_NAME);
   return count + 1;
 }
 

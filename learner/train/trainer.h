@@ -21,6 +21,7 @@ enum {
   TRAINER_SEED,
   TRAINER_COUNTERS
 };
+#define TRAINER_COUNTERS_NAME "run/counters" /* in a checkpoint */
 
 enum { TRAINER_IMAGES = 4 };
 

@@ -139,17 +139,43 @@ for killed in 1 0 1 0; do
   pass_if "and trains" wait_for 30 trains 5000
 done
 
-# ---- one hangs
+# ---- one hangs; meanwhile one learner alone goes on with the run, and ends it
 
-before=$(updates_of run)
-hung=$(of_rank 1)
-kill -STOP "$hung"
-pass_if "a learner that hangs is given up after its time" ends 13 chief-0 1
-pass_if "and named" first_says "learner 1 of 2 did not answer within 3 s"
-pass_if "with a checkpoint" wait_for 2 later run "$before"
-kill -CONT "$hung"
-pass_if "it ends when it goes on" ends 13 learner-0 1
-pass_if "and is told why" second_says "have not heard from this learner, 1 of 2, within 3 s"
+has_one() { [ -e "$(newest_checkpoint "$1")" ]; }
+# written: what a late learner must not change.
+written() { sha256sum run/result.json run/checkpoints/*; }
+for way in told lost; do
+  before=$(updates_of run)
+  hung=$(of_rank 1)
+  kill -STOP "$hung"
+  if [ $way = told ]; then
+    pass_if "a learner that hangs is given up after its time" ends 13 chief-0 1
+    pass_if "and named" first_says "learner 1 of 2 did not answer within 3 s"
+    pass_if "with a checkpoint" wait_for 2 later run "$before"
+  else
+    kill -KILL "$(of_rank 0)"
+    wait_for 10 test -s chief-0.code # of a process that was killed
+  fi
+  at=$(updates_of run)
+  cluster='"chief": ["10.99.0.1:8686"]' start chief 0 "$here" "${long[@]}" --resume
+  pass_if "one learner alone goes on" wait_for 30 resumes "$at"
+  kill -TERM "$(pids learner | grep -vx "$hung")"
+  pass_if "and ends the run" ends 20 chief-0 0
+  written >before
+  kill -CONT "$hung"
+  pass_if "the one that hung ends when it goes on" ends 13 learner-0 1
+  [ $way = lost ] ||
+    pass_if "and is told why" second_says "have not heard from this learner, 1 of 2, within 3 s"
+  written >after
+  pass_if "and leaves the run's files as they are" cmp before after
+  pass_if "its own result has its error" is "$(json run/learner-1/result.json reason)" error
+  [ $way = lost ] && break
+  wait_for 20 none_left
+  rm -rf run
+  both "${long[@]}" --checkpoint_secs=0.5
+  pass_if "another run trains" wait_for 30 trains 5000
+  pass_if "and has a checkpoint" wait_for 20 has_one run
+done
 rm -rf run
 
 # ---- the cable is cut; each host has folders of its own
@@ -166,7 +192,6 @@ pass_if "without the network the first one ends" ends 13 chief-0 1
 pass_if "and the second one" ends 13 learner-0 1
 pass_if "each names the other" eval 'first_says "learner 1 of 2 did not answer within 3 s" &&
   second_says "learner 0 of 2 did not answer within 3 s"'
-has_one() { [ -e "$(newest_checkpoint "$1")" ]; }
 pass_if "and each has a checkpoint" eval 'has_one a/run && has_one b/run/learner-1'
 at=$(updates_of a/run)
 ip -n "$there" link set "bc$$" up
