@@ -165,7 +165,7 @@ static bool differ(const char *ours, const char *theirs, char line[2][LINE_BYTES
   }
   snprintf(line[0], LINE_BYTES, "%.*s", (int)strcspn(ours, "\n"), ours);
   snprintf(line[1], LINE_BYTES, "%.*s", (int)strcspn(theirs, "\n"), theirs);
-  return strcmp(line[0], line[1]) != 0;
+  return *ours || *theirs;
 }
 
 /* Room for the longest text of all, with its end; 0 after an error. */

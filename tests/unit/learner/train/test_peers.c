@@ -215,6 +215,21 @@ static void the_first_one_that_runs_takes_the_place_of_rank_0(void **state) {
   peers_world_destroy(&w);
 }
 
+static void lines_are_compared_to_their_ends(void **state) {
+  (void)state;
+  char ours[2][600];
+  for (int r = 0; r < 2; r++) snprintf(ours[r], sizeof(ours[r]), "--env_args=%0500d\n", r);
+  const char *const about[][2] = {{ours[0], ours[1]}, {"a=1\n", "a=1\nb=2\n"}};
+  for (int k = 0; k < 2; k++) {
+    struct peers_world w = peers_world_create(2);
+    w.about[0] = about[k][0];
+    w.about[1] = about[k][1];
+    peers_world_run_all(&w, reduce_for_ever);
+    for (int r = 0; r < 2; r++) assert_int_equal(w.result[r].status, STATUS_MISMATCH);
+    peers_world_destroy(&w);
+  }
+}
+
 static void learners_that_disagree_name_both_values(void **state) {
   (void)state;
   struct peers_world w = peers_world_create(3);
@@ -296,6 +311,7 @@ int main(void) {
       BOTH(a_learner_that_never_comes_is_named),
       BOTH(the_first_one_that_runs_takes_the_place_of_rank_0),
       BOTH(learners_that_disagree_name_both_values),
+      BOTH(lines_are_compared_to_their_ends),
       BOTH(a_text_that_only_goes_on_is_another),
       cmocka_unit_test_setup(a_file_that_does_not_fit_is_refused, by_memory),
   };
