@@ -57,6 +57,12 @@ static enum status take_address(struct tf_config *config, const char *learner, i
     snprintf(address, TF_ADDRESS_BYTES, "%s", learner);
   else
     snprintf(address, TF_ADDRESS_BYTES, "%.265s:%d", learner, port);
+  for (int r = 0; r + 1 < config->num_learners; r++)
+    if (strcmp(config->learners[r], address) == 0)
+      return status_fail(error, STATUS_INVALID,
+                         "ACORN_LEARNER: learners %d and %d have the same address %s: give each a "
+                         "host or a port of its own",
+                         r, config->num_learners - 1, address);
   if (host_port_check(address, &problem) == STATUS_OK) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "ACORN_LEARNER, the learner's HOST or HOST:PORT, is '%.100s': %.300s", learner,

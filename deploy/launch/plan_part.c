@@ -156,7 +156,7 @@ static void complete_peers(struct plan *plan) {
   }
   set(learner, "learner_rank", "%d", part->rank);
   set(learner, "learners_at", "%s", all);
-  if (part->rank == 0 || !plan->learner.logdir[0]) return;
+  if (part->rank == 0) return;
   snprintf(one, sizeof(one), "%s/learner-%d", plan->learner.logdir, part->rank);
   set(learner, "logdir", "%s", one);
 }

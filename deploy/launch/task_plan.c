@@ -1,7 +1,9 @@
 #include "deploy/launch/task_plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/cluster/learner_address.h"
 #include "common/cluster/platform.h"
 
 static const struct reserved_flag reserved[] = {
@@ -48,6 +50,30 @@ static void choose_addresses(struct task_plan *task) {
            is_any ? strrchr(part->listen, ':') : part->listen);
 }
 
+// Each waits for the others at a port above its own, and has its part of the run folder.
+static enum status check_learners(const struct task_plan *task, struct error *error) {
+  const struct tf_config *cluster = &task->cluster;
+  enum { MOST_PORT = 65535 - LEARNER_PEERS_PORT };
+  for (int r = 0; r < cluster->num_learners; r++) {
+    const char *at = cluster->learners[r];
+    if (atoi(strrchr(at, ':') + 1) > MOST_PORT)
+      return status_fail(error, STATUS_INVALID,
+                         "%s: learner %d is at %s, and waits for the others %d ports above: give "
+                         "a port up to %d",
+                         task->source, r, at, LEARNER_PEERS_PORT, MOST_PORT);
+  }
+  if (task->plan.evaluates)
+    return status_fail(error, STATUS_INVALID,
+                       "--mode=evaluate, and %s has %d learners: one learner plays; name one, or "
+                       "use scripts/eval.sh RUN_FOLDER",
+                       task->source, cluster->num_learners);
+  if (cluster->role != TF_ROLE_LEARNER || task->plan.learner.logdir[0]) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "%s has %d learners, and there is no --logdir: give all tasks the same "
+                     "--logdir=RUN_FOLDER; learner RANK has RUN_FOLDER/learner-RANK",
+                     task->source, cluster->num_learners);
+}
+
 // Several learners in the cluster: one on each host.
 static enum status choose_learners(struct task_plan *task, struct error *error) {
   struct plan *plan = &task->plan;
@@ -59,6 +85,8 @@ static enum status choose_learners(struct task_plan *task, struct error *error) 
                        "--learners=%d, and %s has %d learners: leave it out, since each of several "
                        "hosts runs one",
                        (int)plan->learner.learners, task->source, learners);
+  enum status status = check_learners(task, error);
+  if (status != STATUS_OK) return status;
   plan->part.hosts = task->cluster.learners;
   plan->part.rank = task->cluster.role == TF_ROLE_LEARNER ? task->cluster.index : 0;
   char count[16];

@@ -137,6 +137,25 @@ static void each_of_several_learners_has_its_host(void **state) {
   assert_non_null(strstr(error.text, "--learners=3, and TF_CONFIG has 2 learners"));
 }
 
+static void several_learners_that_cannot_be_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *cluster, *word, *says;
+  } cases[] = {
+      {"\"learner\": [\"a:1\", \"b:1\"]", NULL, "there is no --logdir: give all tasks the same"},
+      {"\"learner\": [\"a:1\", \"b:65472\"]", "--logdir=x", "learner 1 is at b:65472, and waits"},
+      {"\"learner\": [\"a:1\", \"b:1\"]", "--mode=evaluate", "one learner plays; name one"},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    assert_int_equal(make("vtrace", cases[i].cluster, "learner", cases[i].word, NULL),
+                     STATUS_INVALID);
+    assert_non_null(strstr(error.text, cases[i].says));
+  }
+  assert_int_equal(
+      make("vtrace", "\"learner\": [\"a:1\", \"b:65471\"]", "learner", "--logdir=x", NULL),
+      STATUS_OK);
+}
+
 static void too_little_room_is_refused(void **state) {
   (void)state;
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5",
@@ -152,6 +171,7 @@ int main(void) {
       cmocka_unit_test(there_is_room_for_those_of_the_cluster_too),
       cmocka_unit_test(an_evaluator_task_is_one),
       cmocka_unit_test(each_of_several_learners_has_its_host),
+      cmocka_unit_test(several_learners_that_cannot_be_are_refused),
       cmocka_unit_test(too_little_room_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
