@@ -48,22 +48,20 @@ static struct peers_proof prove(const char *token, size_t bytes, const struct pe
   return proof;
 }
 
-struct peers_proof peers_prove(const struct tokens *tokens, const struct peers_hello *sender,
+struct peers_proof peers_prove(const struct tokens *tokens, int token,
+                               const struct peers_hello *sender,
                                const struct peers_hello *receiver) {
   if (!tokens || tokens->count == 0) return prove("", 0, sender, receiver);
-  return prove(tokens->token[0].text, tokens->token[0].bytes, sender, receiver);
+  token %= tokens->count;
+  return prove(tokens->token[token].text, tokens->token[token].bytes, sender, receiver);
 }
 
-static bool is_same(const struct peers_proof *a, struct peers_proof b) {
-  return CRYPTO_memcmp(a->mac, b.mac, sizeof(b.mac)) == 0;
-}
-
-bool peers_proves(const struct peers_proof *proof, const struct tokens *tokens,
-                  const struct peers_hello *sender, const struct peers_hello *receiver) {
-  bool proves = false;
-  if (!tokens || tokens->count == 0) return is_same(proof, prove("", 0, sender, receiver));
-  for (int i = 0; i < tokens->count; i++)
-    proves |=
-        is_same(proof, prove(tokens->token[i].text, tokens->token[i].bytes, sender, receiver));
-  return proves;
+int peers_proves(const struct peers_proof *proof, const struct tokens *tokens,
+                 const struct peers_hello *sender, const struct peers_hello *receiver) {
+  int found = -1, count = tokens && tokens->count > 0 ? tokens->count : 1;
+  for (int i = 0; i < count; i++) {
+    struct peers_proof ours = peers_prove(tokens, i, sender, receiver);
+    if (CRYPTO_memcmp(proof->mac, ours.mac, sizeof(ours.mac)) == 0) found = i;
+  }
+  return found;
 }

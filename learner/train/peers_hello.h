@@ -1,4 +1,4 @@
-/* What learners of several hosts say to each other first, so that a stranger's connection is none.
+/* Mutual authentication of learners by HMAC-SHA-256 with the run's token.
  *
  * The caller sends its hello, the other one answers with its own. Then each sends a proof: a MAC
  * over both, in that order of sender and receiver, by the run's token, which so never travels. The
@@ -38,11 +38,15 @@ struct peers_hello peers_hello_make(int from, int to, int learners);
 MUST_CHECK enum status peers_hello_read(struct peers_hello *hello, const void *bytes, int self,
                                         struct error *error);
 
-/* Without a token every proof is by the empty one. tokens: the first one is used to prove, each is
- * accepted, so that they can be replaced. Both take the same time wherever a proof differs. */
-struct peers_proof peers_prove(const struct tokens *tokens, const struct peers_hello *sender,
+/* Without a token every proof is by the empty one. `token`: the number of the one that is used,
+ * modulo how many there are: the caller tries one after the other, and the other side uses the one
+ * that the caller proved, so that learners agree while a token is replaced. */
+struct peers_proof peers_prove(const struct tokens *tokens, int token,
+                               const struct peers_hello *sender,
                                const struct peers_hello *receiver);
-bool peers_proves(const struct peers_proof *proof, const struct tokens *tokens,
-                  const struct peers_hello *sender, const struct peers_hello *receiver);
+/* The number of the token that the proof is by; -1: none of them. Takes the same time wherever a
+ * proof differs. */
+int peers_proves(const struct peers_proof *proof, const struct tokens *tokens,
+                 const struct peers_hello *sender, const struct peers_hello *receiver);
 
 #endif

@@ -21,6 +21,7 @@
 
 enum {
   RETRY_US = 200 * 1000,
+  TELL_US = 3 * 1000 * 1000,  /* of waiting, until the log has whom for */
   HELLO_US = 5 * 1000 * 1000, /* in which a connection proves itself */
   LOOK_MS = 50,
   MOST_CALLS = 2 * PEERS_MAX,
@@ -44,7 +45,9 @@ struct opening {
   struct call call[MOST_CALLS];
   int calls, refusals;
   int tries[PEERS_MAX]; /* of calls to it */
+  int token[PEERS_MAX]; /* the number of the one that the next call proves */
   int64_t next_us[PEERS_MAX];
+  int64_t rests_us;             /* until then no name is looked up */
   char problem[PEERS_MAX][256]; /* of the last call to it */
   char refused[256];            /* why the last one that called was */
   enum status status;           /* what no other try mends */
@@ -96,14 +99,44 @@ static void add_call(struct opening *o, int fd, int rank) {
                     .mine = peers_hello_make(config->rank, rank, config->learners)};
 }
 
+/* While a name is looked up nothing else goes on: after a slow one calls of others come first, for
+ * as long as it took. */
 static void call_others(struct opening *o) {
-  int64_t now_us = clock_now_us();
   for (int r = 0; r < o->config->rank; r++) {
-    if (o->fd[r] >= 0 || is_called(o, r) || now_us < o->next_us[r]) continue;
-    o->next_us[r] = now_us + RETRY_US;
+    int64_t begin_us = clock_now_us();
+    if (begin_us < o->rests_us) return;
+    if (o->fd[r] >= 0 || is_called(o, r) || begin_us < o->next_us[r]) continue;
     int fd = connect_to(o->config->at[r], o->tries[r]++, o->problem[r], sizeof(o->problem[r]));
+    int64_t now_us = clock_now_us();
+    o->next_us[r] = now_us + RETRY_US;
+    if (now_us - begin_us > RETRY_US) o->rests_us = 2 * now_us - begin_us;
     if (fd >= 0) add_call(o, fd, r);
   }
+}
+
+/* ---- what the log has of those that do not count */
+
+/* `text`: why, with the address. */
+static void log_refusal(struct opening *o, const struct call *call, const char *why,
+                        char text[256]) {
+  char from[ADDRESS_NUMERIC_BYTES] = "?";
+  struct sockaddr_storage place;
+  socklen_t bytes = sizeof(place);
+  if (getpeername(call->fd, (struct sockaddr *)&place, &bytes) == 0)
+    getnameinfo((struct sockaddr *)&place, bytes, from, sizeof(from), NULL, 0, NI_NUMERICHOST);
+  snprintf(text, 256, "a connection from %.60s was refused: %.150s", from, why);
+  if (o->refusals++ < MOST_REFUSALS) log_warn("%s", text);
+}
+
+/* That says nothing about a learner, so errors do not name it. */
+static void refuse_stranger(struct opening *o, const struct call *call, const char *why) {
+  char text[256];
+  log_refusal(o, call, why, text);
+}
+
+static void refuse(struct opening *o, const struct call *call, const char *why) {
+  log_refusal(o, call, why, o->refused);
+  if (call->is_ours) snprintf(o->problem[call->rank], sizeof(o->problem[0]), "%.150s", why);
 }
 
 /* ---- calls of others */
@@ -120,32 +153,23 @@ static void accept_calls(struct opening *o) {
     while ((fd = accept4(o->sockets.fd[s], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
       int oldest = 0;
       while (oldest < o->calls && o->call[oldest].is_ours) oldest++;
-      if (o->calls >= MOST_CALLS - PEERS_MAX && oldest < o->calls) drop_call(o, oldest);
+      if (o->calls >= MOST_CALLS - PEERS_MAX && oldest < o->calls) {
+        refuse_stranger(o, &o->call[oldest], "there are too many that have not proved themselves");
+        drop_call(o, oldest);
+      }
       add_call(o, fd, -1);
     }
 }
 
 /* ---- both prove themselves */
 
-static void refuse(struct opening *o, const struct call *call, const char *why) {
-  char from[ADDRESS_NUMERIC_BYTES] = "?";
-  struct sockaddr_storage place;
-  socklen_t bytes = sizeof(place);
-  if (getpeername(call->fd, (struct sockaddr *)&place, &bytes) == 0)
-    getnameinfo((struct sockaddr *)&place, bytes, from, sizeof(from), NULL, 0, NI_NUMERICHOST);
-  snprintf(o->refused, sizeof(o->refused), "a connection from %.60s was refused: %.150s", from,
-           why);
-  if (o->refusals++ < MOST_REFUSALS) log_warn("%s", o->refused);
-  if (call->is_ours) snprintf(o->problem[call->rank], sizeof(o->problem[0]), "%s", why);
-}
-
 /* All that is said before a connection counts fits into the socket's buffer. */
 static void say(const struct call *call, const void *bytes, size_t count) {
   (void)!send(call->fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void say_proof(const struct opening *o, const struct call *call) {
-  struct peers_proof proof = peers_prove(o->config->tokens, &call->mine, &call->theirs);
+static void say_proof(const struct opening *o, const struct call *call, int token) {
+  struct peers_proof proof = peers_prove(o->config->tokens, token, &call->mine, &call->theirs);
   say(call, &proof, sizeof(proof));
 }
 
@@ -166,7 +190,7 @@ static bool hear_hello(struct opening *o, struct call *call) {
   call->mine.to = (uint32_t)rank;
   call->knows = true;
   if (call->is_ours)
-    say_proof(o, call);
+    say_proof(o, call, o->token[rank]);
   else
     say(call, &call->mine, sizeof(call->mine));
   return true;
@@ -182,11 +206,12 @@ static bool hear_proof(struct opening *o, struct call *call) {
   const struct peers_config *config = o->config;
   struct peers_proof proof;
   memcpy(&proof, call->bytes + sizeof(call->theirs), sizeof(proof));
-  if (!peers_proves(&proof, config->tokens, &call->theirs, &call->mine)) {
+  int token = peers_proves(&proof, config->tokens, &call->theirs, &call->mine);
+  if (token < 0) {
     refuse(o, call, "it has another token: --token_file of all learners has to be the same");
     return false;
   }
-  if (!call->is_ours) say_proof(o, call);
+  if (!call->is_ours) say_proof(o, call, token);
   if (call->theirs.learners == (uint32_t)config->learners && call->rank < config->learners)
     return true;
   o->status = status_fail(&o->error, STATUS_MISMATCH,
@@ -196,13 +221,22 @@ static bool hear_proof(struct opening *o, struct call *call) {
   return false;
 }
 
+/* It closed the connection; where it has our proof, the token may be the one before. */
+static void lose_call(struct opening *o, const struct call *call) {
+  if (!call->is_ours) {
+    refuse_stranger(o, call, "it closed the connection before it had proved itself");
+    return;
+  }
+  if (call->knows) o->token[call->rank]++;
+  snprintf(o->problem[call->rank], sizeof(o->problem[0]),
+           "it closed the connection: its log says why, as where its token is another one");
+}
+
 /* Takes what has come. */
 static enum outcome hear(struct opening *o, struct call *call) {
   ssize_t n = recv(call->fd, call->bytes + call->got, sizeof(call->bytes) - call->got, 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return GOES_ON;
-  if (n <= 0 && call->is_ours)
-    snprintf(o->problem[call->rank], sizeof(o->problem[0]),
-             "it hung up: its log says why, as where its token is another one");
+  if (n <= 0) lose_call(o, call);
   if (n <= 0) return FAILED;
   call->got += (size_t)n;
   if (!call->knows && call->got >= sizeof(call->theirs) && !hear_hello(o, call)) return FAILED;
@@ -210,12 +244,14 @@ static enum outcome hear(struct opening *o, struct call *call) {
   return hear_proof(o, call) ? LINKED : FAILED;
 }
 
+/* What has come counts, however late this process looks. */
 static enum outcome advance(struct opening *o, struct call *call, short events) {
-  if (clock_now_us() > call->end_us) {
-    if (call->is_ours)
-      snprintf(o->problem[call->rank], sizeof(o->problem[0]), "it does not answer");
-    return FAILED;
-  }
+  bool is_late = !events && clock_now_us() > call->end_us;
+  if (is_late && call->is_ours)
+    snprintf(o->problem[call->rank], sizeof(o->problem[0]), "it does not answer");
+  else if (is_late)
+    refuse_stranger(o, call, "it did not prove itself within 5 s");
+  if (is_late) return FAILED;
   if (!events) return GOES_ON;
   if (!call->connects) return hear(o, call);
   int reason = 0;
@@ -228,16 +264,26 @@ static enum outcome advance(struct opening *o, struct call *call, short events) 
   return GOES_ON;
 }
 
-/* A learner that was started again takes the place of the one that has ended. */
-static bool take_link(struct opening *o, const struct call *call) {
-  int on = 1, *fd = &o->fd[call->rank];
+/* A learner that was started again takes the place of the one that has ended, also where its host
+ * has lost power, which leaves a connection that looks alive. Probes of those find out, too, that
+ * the other host has been started again since. */
+static void take_link(struct opening *o, const struct call *call) {
+  enum { PROBE_S = 2, MOST_PROBES = 127 };
+  static const struct {
+    int level, name, value;
+  } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                 {SOL_SOCKET, SO_KEEPALIVE, 1},
+                 {IPPROTO_TCP, TCP_KEEPIDLE, PROBE_S},
+                 {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S},
+                 {IPPROTO_TCP, TCP_KEEPCNT, MOST_PROBES}};
+  int *fd = &o->fd[call->rank];
   if (*fd >= 0) {
-    refuse(o, call, "there is a learner of that rank already");
-    return false;
+    log_warn("learner %d has come again: its new connection replaces the one before", call->rank);
+    close(*fd);
   }
-  setsockopt(call->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+    setsockopt(call->fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
   *fd = call->fd;
-  return true;
 }
 
 static void end_lost_links(struct opening *o) {
@@ -263,8 +309,8 @@ static void look(struct opening *o) {
   for (int i = o->calls - 1; i >= 0; i--) {
     enum outcome outcome = advance(o, &o->call[i], place[i].revents);
     if (outcome == GOES_ON) continue;
-    struct call call = o->call[i];
-    if (outcome == LINKED && take_link(o, &call)) o->call[i].fd = -1; /* it stays open */
+    if (outcome == LINKED) take_link(o, &o->call[i]);
+    if (outcome == LINKED) o->call[i].fd = -1; /* it stays open */
     drop_call(o, i);
   }
   accept_calls(o);
@@ -286,10 +332,24 @@ static enum status give_up(const struct opening *o, int rank, struct error *erro
                      problem[0] ? "; " : "", problem);
 }
 
+static void tell_missing(const struct opening *o) {
+  char text[512] = "";
+  size_t length = 0;
+  for (int r = 0; r < o->config->learners && length < sizeof(text); r++)
+    if (r != o->config->rank && o->fd[r] < 0)
+      length += (size_t)snprintf(text + length, sizeof(text) - length, "%s %d at %s",
+                                 length ? "," : "", r, o->config->at[r]);
+  log_info("learner %d waits for%s", o->config->rank, text);
+}
+
 static enum status wait_for_all(struct opening *o, struct error *error) {
-  int64_t end_us = clock_now_us() + o->config->timeout_ms * (int64_t)1000;
+  int64_t begin_us = clock_now_us(), timeout_us = o->config->timeout_ms * (int64_t)1000;
+  bool has_told = false;
   for (int missing; (missing = first_missing(o)) >= 0;) {
-    if (clock_now_us() > end_us) return give_up(o, missing, error);
+    int64_t waited_us = clock_now_us() - begin_us;
+    if (waited_us > timeout_us) return give_up(o, missing, error);
+    if (waited_us > TELL_US && !has_told) tell_missing(o);
+    has_told |= waited_us > TELL_US;
     call_others(o);
     look(o);
     if (o->status != STATUS_OK) *error = o->error;

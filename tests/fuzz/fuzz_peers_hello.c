@@ -24,11 +24,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     CHECK(hello.from < 64 && hello.from != (uint32_t)self, "from %u", hello.from);
     CHECK(hello.to == (uint32_t)self, "to %u", hello.to);
     mine = peers_hello_make(self, (int)hello.from, 2);
-    CHECK(!peers_proves(&proof, &tokens, &hello, &mine), "any bytes prove the token");
-    proof = peers_prove(&tokens, &hello, &mine);
-    CHECK(peers_proves(&proof, &tokens, &hello, &mine), "the token proves nothing");
-    CHECK(!peers_proves(&proof, &tokens, &mine, &hello), "a proof is good for the other end");
-    CHECK(!peers_proves(&proof, NULL, &hello, &mine), "a token proves that there is none");
+    CHECK(peers_proves(&proof, &tokens, &hello, &mine) < 0, "any bytes prove the token");
+    proof = peers_prove(&tokens, 0, &hello, &mine);
+    CHECK(peers_proves(&proof, &tokens, &hello, &mine) == 0, "the token proves nothing");
+    CHECK(peers_proves(&proof, &tokens, &mine, &hello) < 0, "a proof is good for the other end");
+    CHECK(peers_proves(&proof, NULL, &hello, &mine) < 0, "a token proves that there is none");
   } else {
     CHECK(error.text[0], "no sentence");
   }
