@@ -159,9 +159,9 @@ two_learners() {
   local folder
   folder=$(run_of "$job")
   is "$(json "$folder/learner-1/result.json" reason)" total_steps &&
-    grep -q "this task is learner 1;" "$folder"/logs/learner-0-*.log &&
+    grep -q "this task is learner 1;" "$folder"/logs/learner-1-*.log &&
     grep -q "this task is actor 0;" "$folder"/logs/worker-0-*.log &&
-    is "$(grep -l "actor: cartpole" "$folder"/logs/{actor-0.log,learner-0-*.log} | wc -l)" 2
+    is "$(grep -l "actor: cartpole" "$folder"/logs/{actor-0.log,learner-1-*.log} | wc -l)" 2
 }
 pass_if "each has actors of its own beside it" two_learners
 pass_if "a job with fewer nodes is refused" job_refuses \
