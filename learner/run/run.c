@@ -86,7 +86,7 @@ static void warn_of_few_files(int environments) {
 static void warn_of_open_port(const struct learner_options *options) {
   if (address_is_local(options->listen)) return;
   if (!options->access.token_file[0])
-    log_warn("--listen=%s without --token_file: whoever reaches the port may join the run",
+    log_warn("--listen=%s without --token_file: any client that reaches the port may join the run",
              options->listen);
   else if (!options->access.tls_cert[0])
     log_warn("--listen=%s without --tls_cert: the token and all observations travel in the clear",

@@ -211,9 +211,20 @@ pass_if "learners that disagree end" all_end 20 2 chief-0 learner-0
 pass_if "both name both values" eval \
   'first_says "'"'--unroll_length=10' and '--unroll_length=20'"'" &&
     second_says "'"'--unroll_length=10' and '--unroll_length=20'"'"'
-start chief 0 "$here" "${long[@]}"
+start chief 0 "$here" "${long[@]}" --learners_timeout_s=8
+# stranger COMMAND: connected to the first learner's port for others by descriptor 3.
+stranger() { ip netns exec "$there" bash -c "exec 3<>/dev/tcp/10.99.0.1/8750 && $1" 2>/dev/null; }
+pass_if "a stranger connects" wait_for 5 stranger true
+stranger "sleep 7" &
+silent=$!
+pass_if "another one asks for a page" stranger "echo 'GET / HTTP/1.1' >&3"
 pass_if "one whose other never comes ends" all_end 20 2 chief-0
-pass_if "and names it" first_says "learner 1 of 2, at 10.99.0.2:8750, has not come within 3 s"
+wait "$silent"
+pass_if "and names it" first_says "learner 1 of 2, at 10.99.0.2:8750, has not come within 8 s"
+pass_if "also before" first_says "learner 0 waits for 1 at 10.99.0.2:8750"
+refused() { is "$(grep -c "a connection from 10.99.0.2 was refused: $1" chief-0.log)" "$2"; }
+pass_if "the log has those that closed" refused "it closed the connection before it had proved" 2
+pass_if "and the one that said nothing" refused "it did not prove itself within 5 s" 1
 new_token other
 start chief 0 "$here" "${long[@]}"
 start learner 0 "$there" "${long[@]}" --token_file="$work/other"

@@ -151,7 +151,7 @@ address=0.0.0.0:0
 learner --env=cartpole --logdir=open --total_steps=1e12 --metrics_port="$metrics_port" \
   --metrics_address=0.0.0.0
 pass_if "a learner that others can reach without a token says so" wait_for 20 \
-  says "--listen=0.0.0.0:0 without --token_file: whoever reaches the port may join the run"
+  says "--listen=0.0.0.0:0 without --token_file: any client that reaches the port may join the run"
 pass_if "and of its metrics" wait_for 20 says \
   "--metrics_address=0.0.0.0 without --metrics_token_file: whoever reaches the port may read"
 end_by_hand
