@@ -194,7 +194,7 @@ def wrappers():
         ("a module of none", "json.nowhere:X", "there is no module 'json.nowhere'"),
         ("an unknown name", "zoo:Twoce", "the module zoo has no 'Twoce'; did you mean 'Twice'?; it has: Plus"),
         ("another class", "zoo:Masked", "zoo:Masked is no class derived from gymnasium.Wrapper"),
-        ("one with arguments", "gymnasium.wrappers:FrameStackObservation", "derive a class from it that says"),
+        ("one with arguments", "gymnasium.wrappers:FrameStackObservation", "derive a class from it that passes"),
     ):
         refuses_at_once(f"a wrapper that is wrong: {name}", words, "gym:CartPole-v1", wrapper=word)
     refuses("a wrapper that fails", "TypeError: the glue has dried (the traceback", "gym:CartPole-v1", wrapper="zoo:Broken")
