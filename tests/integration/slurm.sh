@@ -79,7 +79,8 @@ is_secret() {
 }
 pass_if "and on no command line, in no environment or log" is_secret
 stranger() {
-  "$tree/build/actor" --learner="$network.1:$((20000 + job % 10000))" --env=cartpole --task=9 \
+  local port=$((20000 + job / 64 % 78 * 128 + job % 64)) # as acorn.sbatch
+  "$tree/build/actor" --learner="$network.1:$port" --env=cartpole --task=9 \
     --tls_ca="$secrets/ca.crt" --tls_cert="$secrets/actor/tls.crt" \
     --tls_key="$secrets/actor/tls.key" >out 2>err
   is $? 1 && says token
