@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 
 static const char has_games[] = "atari", of_gymnasium[] = "gym:";
+#define ALE_STICKY "0.25" /* what sticky_actions is in an ID that ends with -v5 */
 
 static char *copy(const char *text, size_t length) {
   char *out = strndup(text, length);
@@ -37,10 +38,9 @@ void env_word_init(struct env_word *out, const char *word) {
   if (split) out->game = copy(word + length + 1, strlen(word));
   if (!of_ale) return;
   out->game = copy(game, of_ale);
-  log_info(
-      "%s is played as atari:%s, grey and 84 x 84, with sticky actions of " ENV_WORDS_ALE_STICKY
-      " unless told otherwise (docs/gymnasium.md); gym:ale_py:%s has raw screens",
-      word, out->game, word + strlen(of_gymnasium));
+  log_info("%s is played as atari:%s, grey and 84 x 84, with sticky actions of " ALE_STICKY
+           " unless told otherwise (docs/gymnasium.md); gym:ale_py:%s has raw screens",
+           word, out->game, word + strlen(of_gymnasium));
 }
 
 void env_word_deinit(struct env_word *word) {
@@ -94,8 +94,15 @@ static json_t *value_of(const struct option *option, const void *options) {
                                       : json_string(*(char *const *)member);
 }
 
+/* What an ID of Gymnasium means besides the game. */
+static void complete_ale(json_t *object) {
+  if (!json_object_get(object, "sticky_actions"))
+    json_object_set_new(object, "sticky_actions", json_real(atof(ALE_STICKY)));
+}
+
 enum status env_words_add_flags(char **out, const struct option_table *table, const void *options,
-                                const char *env, const char *env_args, struct error *error) {
+                                const char *env, bool is_ale, const char *env_args,
+                                struct error *error) {
   json_t *object = NULL;
   enum status status = STATUS_OK;
   *out = NULL;
@@ -106,6 +113,8 @@ enum status env_words_add_flags(char **out, const struct option_table *table, co
     if (status == STATUS_OK && !object) status = read_object(&object, env_args, error);
     if (status == STATUS_OK) json_object_set_new(object, option->name, value_of(option, options));
   }
+  if (status == STATUS_OK && is_ale && !object) status = read_object(&object, env_args, error);
+  if (status == STATUS_OK && is_ale) complete_ale(object);
   if (status == STATUS_OK && object)
     *out = write_object(object);
   else
@@ -122,8 +131,7 @@ static enum status set_game(const struct option_table *table, void *options,
   free(env_args);
   if (status != STATUS_OK) return status;
   json_object_set_new(object, "game", json_string(word->game));
-  if (word->is_ale && !json_object_get(object, "sticky_actions"))
-    json_object_set_new(object, "sticky_actions", json_real(atof(ENV_WORDS_ALE_STICKY)));
+  if (word->is_ale) complete_ale(object);
   char *text = write_object(object);
   status = options_set(table, options, "env_args", text, "", error);
   if (status == STATUS_OK) status = options_set(table, options, "env", word->env, "", error);
@@ -141,11 +149,11 @@ enum status env_words_expand(const struct option_table *table, void *options, st
   return status;
 }
 
-bool env_words_has(const char *env_args, const char *option) {
+static bool has(const char *env_args, const char *option) {
   json_t *options = json_loads(env_args, 0, NULL);
-  bool has = json_object_get(options, option) != NULL;
+  bool is_there = json_object_get(options, option) != NULL;
   json_decref(options);
-  return has;
+  return is_there;
 }
 
 char *env_words_wrapper(const char *env_args) {
@@ -173,7 +181,7 @@ bool env_words_has_games(const char *name) {
 }
 
 bool env_words_names_game(const char *env_args) {
-  return env_words_has(env_args, "game") || env_words_has(env_args, "level");
+  return has(env_args, "game") || has(env_args, "level");
 }
 
 /* The last part of a path, with nothing that a folder's name may not have. */

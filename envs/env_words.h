@@ -31,31 +31,26 @@ struct env_flags {
       STRING("wrapper", flags.wrapper, "", GYM_FLAGS_GROUP,                                     \
              "of gym:ID, the innermost first: minigrid.wrappers:ImgObsWrapper,my_env:Mine")
 
-/* What `sticky_actions` is in an ID of Gymnasium that ends with -v5. */
-#define ENV_WORDS_ALE_STICKY "0.25"
-
 /* A word for an environment. */
 struct env_word {
   char *env;   /* the environment alone: "atari" */
   char *game;  /* of "atari:GAME" and "gym:ALE/GAME-v5", or NULL */
-  bool is_ale; /* the latter: it means ENV_WORDS_ALE_STICKY, too */
+  bool is_ale; /* the latter: it means sticky actions, too */
 };
 
 /* Logs what "gym:ALE/GAME-v5" stands for. Owner: the caller, with env_word_deinit. */
 void env_word_init(struct env_word *out, const char *word);
 void env_word_deinit(struct env_word *word);
 
-/* Whether `env_args`, a JSON object, has the option. */
-bool env_words_has(const char *env_args, const char *option);
-
 /* The wrappers that `env_args` name; "" if none. Owner: the caller, with free(). */
 char *env_words_wrapper(const char *env_args);
 
 /* *out: `env_args` with the flags of `table` (a launcher's, with ENV_FLAGS_ROWS) that were given in
- * `options`; NULL if none was. Owner: the caller, with free(). Errors: INVALID: they were given for
+ * `options`, and with what an ID of ALE means where neither has it; NULL if there is nothing to
+ * add. Owner: the caller, with free(). Errors: INVALID: they were given for
  * an environment that has them not, or `env_args` is not a JSON object. */
 MUST_CHECK enum status env_words_add_flags(char **out, const struct option_table *table,
-                                           const void *options, const char *env,
+                                           const void *options, const char *env, bool is_ale,
                                            const char *env_args, struct error *error);
 
 /* What a run of the environment `name` with these options (a JSON object; anything else: none) is

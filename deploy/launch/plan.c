@@ -154,14 +154,18 @@ static enum status compare(const struct learner_options *options,
                      folder, earlier->env, earlier->agent, options->env, options->agent);
 }
 
+// NULL: there are none.
+static enum status add_env_flags(char **env_args, const struct plan *plan, struct error *error) {
+  return env_words_add_flags(env_args, plan->form->own, &plan->own, plan->arguments.env,
+                             plan->is_ale, plan->learner.env_args, error);
+}
+
 // What the words call the run; NULL: any game of an environment that has several.
 static const char *label_of_words(char label[RUN_LABEL_BYTES], const struct plan *plan) {
   char *flagged;
   struct error ignored; // take_env_flags reports it
   const char *name = plan->env_name, *env_args = plan->learner.env_args;
-  if (env_words_add_flags(&flagged, plan->form->own, &plan->own, plan->arguments.env, env_args,
-                          &ignored) != STATUS_OK)
-    flagged = NULL;
+  if (add_env_flags(&flagged, plan, &ignored) != STATUS_OK) flagged = NULL;
   bool named = !env_words_has_games(name) || env_words_names_game(flagged ? flagged : env_args);
   env_words_label(label, RUN_LABEL_BYTES, name, flagged ? flagged : env_args);
   free(flagged);
@@ -243,15 +247,8 @@ static enum status name_wrapper(const struct plan *plan, struct error *error) {
 
 // --game and its like become part of --env_args, of the earlier run's where there is one.
 static enum status take_env_flags(struct plan *plan, struct error *error) {
-  const struct option_table *own = plan->form->own;
   char *env_args;
-  enum status status = STATUS_OK;
-  if (plan->is_ale && !options_given(own, &plan->own, "sticky_actions") &&
-      !env_words_has(plan->learner.env_args, "sticky_actions"))
-    status = options_set(own, &plan->own, "sticky_actions", ENV_WORDS_ALE_STICKY, "", error);
-  if (status != STATUS_OK) return status;
-  status = env_words_add_flags(&env_args, plan->form->own, &plan->own, plan->arguments.env,
-                               plan->learner.env_args, error);
+  enum status status = add_env_flags(&env_args, plan, error);
   if (status != STATUS_OK || !env_args) return status;
   status = set_learner(plan, "env_args", env_args, error);
   free(env_args);

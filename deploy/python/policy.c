@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/wire/wire.h"
 #include "common/base/safetensors.h"
+#include "common/wire/wire.h"
 #include "common/base/space_json.h"
 #include "deploy/python/acorn_policy.h"
 #include "learner/device/create.h"

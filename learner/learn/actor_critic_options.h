@@ -18,7 +18,7 @@ struct actor_critic_options {
 /* See common/base/option_rows.h; `at` is the member of the program's options. */
 #define ACTOR_CRITIC_ROWS(at)                                                                      \
   FLOAT("lambda", at.lambda, "1", 0, 1, ACTOR_CRITIC_HEADING,                                      \
-        "lambda of the trace; by default 0.95, but for vtrace in environments with settings"),     \
+        "lambda of the trace; by default 0.95, but for environments with settings"),               \
       FLOAT("baseline_cost", at.baseline_cost, "0.5", 0, 1e6, ACTOR_CRITIC_HEADING,                \
             "weight of the value loss"),                                                           \
       FLOAT("entropy_cost", at.entropy_cost, "0.01", 0, 1e6, ACTOR_CRITIC_HEADING,                 \

@@ -71,48 +71,68 @@ static void flags_become_members_of_env_args(void **state) {
   (void)state;
   char *out;
   give(NULL, NULL);
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "catch", "{}", &error), STATUS_OK);
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "catch", false, "{}", &error),
+                   STATUS_OK);
   assert_null(out);
   options_deinit(&table, &config);
 
   give("game", "Breakout", "sticky_actions", "0.25", "resize", "linear", NULL);
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari",
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", false,
                                        "{\"game\": \"Pong\", \"noops\": 3}", &error),
                    STATUS_OK);
   assert_string_equal(
       out, "{\"game\":\"Breakout\",\"noops\":3,\"sticky_actions\":0.25,\"resize\":\"linear\"}");
   free(out);
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "catch", "{}", &error),
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "catch", false, "{}", &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "--game is an option of the environment atari"));
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "[1]", &error),
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", false, "[1]", &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "'[1]' is not a JSON object"));
   options_deinit(&table, &config);
+}
+
+/* Its sticky actions yield to a flag, and to those that a run has. */
+static void an_id_of_ale_means_sticky_actions(void **state) {
+  (void)state;
+  static const char *const cases[][3] = {
+      {"{}", NULL, "{\"sticky_actions\":0.25}"},
+      {"{\"sticky_actions\":0.5}", NULL, "{\"sticky_actions\":0.5}"},
+      {"{\"sticky_actions\":0.5}", "1", "{\"sticky_actions\":1.0}"}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char *out;
+    give(cases[i][1] ? "sticky_actions" : NULL, cases[i][1], NULL);
+    assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", true, cases[i][0], &error),
+                     STATUS_OK);
+    assert_string_equal(out, cases[i][2]);
+    free(out);
+    options_deinit(&table, &config);
+  }
 }
 
 static void wrappers_are_of_gymnasium_alone(void **state) {
   (void)state;
   char *out;
   give("wrapper", "a:B,c:D", NULL);
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "gym:X-v0", "{\"n\":1}", &error),
-                   STATUS_OK);
+  assert_int_equal(
+      env_words_add_flags(&out, &table, &config, "gym:X-v0", false, "{\"n\":1}", &error),
+      STATUS_OK);
   assert_string_equal(out, "{\"n\":1,\"wrapper\":\"a:B,c:D\"}");
   char *wrapper = env_words_wrapper(out);
   assert_string_equal(wrapper, "a:B,c:D");
   free(wrapper);
   free(out);
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "{}", &error),
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", false, "{}", &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "--wrapper is an option of Gymnasium's environments, gym:ID"));
   assert_null(out);
   options_deinit(&table, &config);
 
   give("wrapper", "a:B", "resize", "linear", NULL);
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "gym:X-v0", "{}", &error),
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "gym:X-v0", false, "{}", &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "--resize is an option of the environment atari"));
-  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", "{}", &error),
+  assert_int_equal(env_words_add_flags(&out, &table, &config, "atari", false, "{}", &error),
                    STATUS_INVALID);
   options_deinit(&table, &config);
 
@@ -181,6 +201,7 @@ int main(void) {
       cmocka_unit_test(a_label_names_the_game),
       cmocka_unit_test(games_are_split_off),
       cmocka_unit_test(flags_become_members_of_env_args),
+      cmocka_unit_test(an_id_of_ale_means_sticky_actions),
       cmocka_unit_test(wrappers_are_of_gymnasium_alone),
       cmocka_unit_test(an_id_of_ale_has_sticky_actions),
       cmocka_unit_test(a_program_takes_the_game_out_of_its_environment),

@@ -94,6 +94,24 @@ static inline struct checkpoint_item fixture_item(struct update *update, const c
   return items[0];
 }
 
+/* All that a checkpoint has. copies: from a to b; else they are compared. */
+static inline void fixture_match_states(struct update *a, struct update *b, bool copies) {
+  struct checkpoint_item items[2][CHECKPOINT_MAX_ITEMS];
+  update_save(a);
+  if (!copies) update_save(b);
+  int count = update_items(a, items[0]);
+  assert_int_equal(update_items(b, items[1]), count);
+  for (int i = 0; i < count; i++) {
+    size_t bytes = checkpoint_item_bytes(&items[0][i]);
+    assert_string_equal(items[0][i].name, items[1][i].name);
+    if (copies)
+      memcpy(items[1][i].data, items[0][i].data, bytes);
+    else if (memcmp(items[0][i].data, items[1][i].data, bytes) != 0)
+      fail_msg("%s differs", items[0][i].name);
+  }
+  if (copies) update_load(b);
+}
+
 /* Saves, and gathers the flat array whose items start with `prefix` ("adam/m"). */
 static inline void fixture_saved(double *flat, struct update *update, const char *prefix,
                                  const struct network *network) {

@@ -200,24 +200,6 @@ static void train(struct world *w, int updates) {
   for (int i = 0; i < updates; i++) fixture_step(w->update, w->batch, 0);
 }
 
-/* All that a checkpoint has. copies: from a to b; else they are compared. */
-static void match_states(struct update *a, struct update *b, bool copies) {
-  struct checkpoint_item items[2][CHECKPOINT_MAX_ITEMS];
-  update_save(a);
-  if (!copies) update_save(b);
-  int count = update_items(a, items[0]);
-  assert_int_equal(update_items(b, items[1]), count);
-  for (int i = 0; i < count; i++) {
-    size_t bytes = checkpoint_item_bytes(&items[0][i]);
-    assert_string_equal(items[0][i].name, items[1][i].name);
-    if (copies)
-      memcpy(items[1][i].data, items[0][i].data, bytes);
-    else if (memcmp(items[0][i].data, items[1][i].data, bytes) != 0)
-      fail_msg("%s differs", items[0][i].name);
-  }
-  if (copies) update_load(b);
-}
-
 static void a_resumed_run_is_the_same_run(void **state) {
   (void)state;
   struct world whole, first, second;
@@ -226,9 +208,9 @@ static void a_resumed_run_is_the_same_run(void **state) {
   open_world(&second, "cpu", false);
   train(&whole, 10);
   train(&first, 4);
-  match_states(first.update, second.update, true);
+  fixture_match_states(first.update, second.update, true);
   train(&second, 6);
-  match_states(whole.update, second.update, false);
+  fixture_match_states(whole.update, second.update, false);
   close_world(&whole);
   close_world(&first);
   close_world(&second);
@@ -242,7 +224,7 @@ static void a_recording_is_the_same_update(void **state) {
   open_world(&played, "cuda", true);
   train(&direct, 6);
   train(&played, 6);
-  match_states(direct.update, played.update, false);
+  fixture_match_states(direct.update, played.update, false);
   close_world(&direct);
   close_world(&played);
 }
@@ -271,7 +253,7 @@ static void what_is_not_finite_changes_nothing(void **state) {
     assert_true(*target == -infinite);
     *target = kept;
     update_load(w.update);
-    match_states(before.update, w.update, false);
+    fixture_match_states(before.update, w.update, false);
     close_world(&w);
     close_world(&before);
   }
