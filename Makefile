@@ -22,10 +22,13 @@ FAST := -O3 -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=f
 MODE_FLAGS_release := -O2 -g
 MODE_FLAGS_debug := -O0 -g
 MODE_FLAGS_alloc := -O2 -g
-MODE_FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-MODE_FLAGS_tsan := -O1 -g -fsanitize=thread
-MODE_FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+# -g1: a sanitizer names functions and lines.
+MODE_FLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+MODE_FLAGS_tsan := -O1 -g1 -fsanitize=thread
+MODE_FLAGS_fuzz := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
+# Two hundred programs hold the same libraries; their debug information would be 1.5 GB.
+UNIT_LDFLAGS_release := -Wl,--strip-debug
 ifeq ($(MODE_FLAGS),)
 $(error MODE=$(MODE) is not one of release debug alloc asan tsan fuzz)
 endif
@@ -80,6 +83,7 @@ LIB_ENVS := $(BUILD)/libenvs.a
 LIB_ACTOR := $(BUILD)/libactor.a
 LIB_LEARNER := $(BUILD)/liblearner.a
 LIB_DEPLOY := $(BUILD)/libdeploy.a
+LIB_TEST := $(BUILD)/libtest.a
 ALL_LIBS := $(LIB_LEARNER) $(LIB_DEPLOY) $(LIB_ACTOR) $(LIB_ENVS) $(LIB_RPC) $(LIB_BASE)
 
 PROGRAMS := $(foreach p,learner actor launch status parameters task curves checkpoint interval watch export serve,$(BUILD)/$(p))
@@ -275,7 +279,7 @@ $(LIB_ENVS): $(call obj,$(ENVS_SRC))
 $(LIB_ACTOR): $(call obj,$(ACTOR_SRC))
 $(LIB_LEARNER): $(call obj,$(LEARNER_SRC)) $(KERNEL_OBJ) $(REF_OBJ)
 $(LIB_DEPLOY): $(call obj,$(DEPLOY_SRC)) $(GEN_ONNX_OBJ) $(GEN_INFERENCE_OBJ)
-$(ALL_LIBS):
+$(ALL_LIBS) $(LIB_TEST):
 	@rm -f $@
 	@ar rcs $@ $^
 
@@ -312,11 +316,12 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
 
 # ---- tests
-TEST_COMMON := $(call obj,$(call src,tests/unit/support/*.c) $(filter-out %_plugin.c,$(call src,tests/devices/*.c)))
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
+# A library, so that a test holds only what it uses; the kernels are not in all of them.
+$(LIB_TEST): $(call obj,$(call src,tests/unit/support/*.c) $(filter-out %_plugin.c,$(call src,tests/devices/*.c)))
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIB_TEST) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) $(BESIDE) $(WRAP_UNIT) -o $@ $< $(TEST_COMMON) -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
+	@$(CC) $(LDFLAGS) $(UNIT_LDFLAGS_$(MODE)) $(BESIDE) $(WRAP_UNIT) -o $@ $< -Wl,--start-group $(LIB_TEST) $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
 # Programs of the tests of whole runs.
 $(BUILD)/tests/integration/%: $(BUILD)/obj/tests/integration/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)
