@@ -62,7 +62,7 @@ static const struct preset presets[] = {
     {"cartpole", "ppo", "unroll_length=16"},
     /* Longer runs may forget again: failures become rare in what is replayed. */
     {"cartpole", DQN,
-     "total_steps=300k unroll_length=4 batch_size=64 "
+     "total_steps=300k unroll_length=4 batch_size=64 hidden=64,64 value_rescaling=0 "
      /* Fewer and smaller steps may leave a run at 250, where the cart drifts out, to its end. */
      "n_steps=5 discount=0.99 learning_rate=7e-4 learning_rate_decay=linear adam_epsilon=1e-5 "
      "max_gradient_norm=10 target_update=400 replay_ratio=64 "
@@ -119,6 +119,7 @@ static const struct preset presets[] = {
     {"atari", Q, "learning_rate=1e-4 learning_rate_decay=none"},
     {"atari", DQN,
      "previous_action=true previous_reward=true network=nature head_hidden=512 n_steps=3 "
+     "value_rescaling=0 "
      "unroll_length=4 batch_size=8 replay_ratio=2 adam_epsilon=1.5e-4 max_gradient_norm=10 "
      "loss_reduction=mean target_update=8k replay_steps=400k replay_min_steps=20k "
      "epsilon_steps=250k"},
@@ -143,6 +144,10 @@ static const struct preset presets[] = {
     {"", "dqn", "double_q=false"},
     /* As Mnih et al. clip errors: without it one run in ten on CartPole was lost again. */
     {"", "dqn|double_dqn", "huber=1 priority_exponent=0 importance_exponent=0"},
+    /* Returns of hundreds on the scale of ones (Pohlen et al. 2018). gym:LunarLander-v3 by
+     * double_dqn after 500 k steps: 148 without and with layers of 64, 179 to 205 with it, 208 and
+     * 211 with layers of 256, too. With relu dqn's values of gym:CartPole-v1 went to infinity. */
+    {"", "dqn|double_dqn", "value_rescaling=1e-3 hidden=256,256"},
     /* Hessel et al. 2018, table 1. Noise explores, so no action is random. A new window's own TD
      * errors are differences of means, an update's are divergences of distributions, on another
      * scale. */
@@ -200,6 +205,17 @@ static const struct preset presets[] = {
     {"", "ppo",
      "unroll_length=fits epochs=fits learning_rate=1e-3 learning_rate_decay=linear "
      "adam_epsilon=1e-5"},
+};
+
+/* Of actions that are numbers, once they are known to be.
+ * Andrychowicz et al. 2021 and what trains MuJoCo's robots elsewhere: small steps, many of them,
+ * and no bonus for entropy, which has no bound here. gym:Hopper-v5, 1 M steps of ppo: see
+ * docs/results.md. */
+static const struct preset of_numbers[] = {
+    {"", "ppo",
+     "hidden=256,256 learning_rate=3e-4 minibatches=fits previous_action=false "
+     "previous_reward=false"},
+    {"", POLICY, "entropy_cost=0"}, /* unless it is steered */
 };
 
 /* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */
@@ -358,7 +374,7 @@ static int64_t within(int64_t least, int64_t number, int64_t most) {
 /* What "fits" stands for. Windows: updates of about 2,000 steps whatever the number of
  * environments, in windows that are not too short to tell what an action led to. Batches: all
  * environments in four, so that an update waits for few. Epochs: a small batch of what is cheap to
- * compute bears more. */
+ * compute bears more. Minibatches: as many as are usual, or fewer. */
 static int64_t fitting(const char *name, const struct learner_options *options) {
   int64_t learners = options->learners, envs = options->num_envs * learners;
   if (strcmp(name, "unroll_length") == 0) return within(16, 2048 / envs, 64);
@@ -366,8 +382,13 @@ static int64_t fitting(const char *name, const struct learner_options *options) 
     int64_t share = within(8, envs / 4, 32) + learners - 1; /* rounded up */
     return share - share % learners;
   }
-  CHECK(strcmp(name, "epochs") == 0, "nothing fits %s", name);
   int64_t windows = options->algorithm.batch_size ? options->algorithm.batch_size : envs;
+  if (strcmp(name, "minibatches") == 0) {
+    int64_t parts = 16;
+    while (windows / learners % parts) parts--;
+    return parts;
+  }
+  CHECK(strcmp(name, "epochs") == 0, "nothing fits %s", name);
   bool is_small = windows * options->algorithm.unroll_length <= 4096;
   return is_small && !learner_options_pixels(options) ? 10 : 4;
 }
@@ -420,7 +441,8 @@ static void explore_in_time(struct learner_options *options) {
 void learner_options_apply_preset(struct learner_options *options) {
   struct options_given given = options->given; /* rows that are set count only here */
   choose_preset(options);
-  if (options->atoms > 1) set(options, "huber", "0"); /* distributions have a loss of their own */
+  if (options->atoms > 1)
+    set_all(options, "huber=0 value_rescaling=0"); /* theirs is another loss */
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
     if (lists(named[i].preset, options->preset)) set_all(options, named[i].values);
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
@@ -429,6 +451,14 @@ void learner_options_apply_preset(struct learner_options *options) {
   explore_in_time(options);
   if (!chooses_network(options)) apply_network_defaults(options);
   options->given = given;
+}
+
+void learner_options_choose_for_numbers(struct learner_options *options) {
+  double cost = options->algorithm.actor_critic.entropy_cost;
+  for (size_t i = 0; i < sizeof(of_numbers) / sizeof(of_numbers[0]); i++)
+    if (fits(&of_numbers[i], options)) set_all(options, of_numbers[i].values);
+  if (options->algorithm.actor_critic.target_entropy >= 0)
+    options->algorithm.actor_critic.entropy_cost = cost;
 }
 
 /* ---- options that contradict each other */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Actions that are numbers, by the defaults: mean returns of the last 100 episodes of training. sac
 # learns Pendulum, with observations as they are and normalised; ppo learns Hopper, where MuJoCo is
-# installed (.venv/bin/pip install "gymnasium[mujoco]"), and misses its must with some seeds. A seed
-# takes 6 minutes.
+# installed (.venv/bin/pip install "gymnasium[mujoco]"): one seed of three may end below its must. A
+# seed takes 8 minutes.
 # Usage: tests/learning/box_gym.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"

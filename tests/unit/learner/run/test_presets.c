@@ -119,6 +119,36 @@ static void images_have_fewer_epochs(void **state) {
   }
 }
 
+/* What is given stays, and so does a cost of entropy that is steered. */
+static void numbers_have_settings_of_their_own(void **state) {
+  (void)state;
+  static const struct {
+    const char *agent, *name, *given;
+    const char *hidden;
+    double entropy_cost, learning_rate;
+    int64_t minibatches;
+  } cases[] = {{"ppo", NULL, NULL, "256,256", 0, 3e-4, 16},
+               {"ppo", "hidden", "64,64", "64,64", 0, 3e-4, 16},
+               {"ppo", "batch_size", "12", "256,256", 0, 3e-4, 12},
+               {"ppo", "entropy_cost", "0.003", "256,256", 0.003, 3e-4, 16},
+               {"ppo", "target_entropy", "1", "256,256", 0.01, 3e-4, 16},
+               {"a2c", NULL, NULL, "64,64", 0, 2e-3, 0},
+               {"sac", NULL, NULL, "256,256", 0.01, 3e-4, 0}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("gym:Mine-v0");
+    set(&options, "agent", cases[i].agent);
+    set(&options, "num_envs", "32");
+    if (cases[i].name) set(&options, cases[i].name, cases[i].given);
+    learner_options_apply_preset(&options);
+    learner_options_choose_for_numbers(&options);
+    assert_string_equal(options.hidden, cases[i].hidden);
+    assert_true(options.algorithm.actor_critic.entropy_cost == cases[i].entropy_cost);
+    assert_true(options.optimizer.learning_rate == cases[i].learning_rate);
+    assert_int_equal(options.algorithm.ppo.minibatches, cases[i].minibatches);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 /* Agents with a policy normalise observations and values, but in environments whose settings are
  * for numbers as they are. */
 static void policies_normalise_what_they_learn_from(void **state) {
@@ -548,6 +578,7 @@ int main(void) {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
       cmocka_unit_test(batches_fit_the_number_of_environments),
       cmocka_unit_test(images_have_fewer_epochs),
+      cmocka_unit_test(numbers_have_settings_of_their_own),
       cmocka_unit_test(batches_fit_several_learners),
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
