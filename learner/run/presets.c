@@ -138,7 +138,6 @@ static const struct preset presets[] = {
      "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=1"},
     /* -1 for every step of up to 500. */
     {"gym:Acrobot-v1", "", "total_steps=1M"},
-    {"gym:Acrobot-v1", Q, "reward_scale=0.05 learning_rate_decay=linear"},
     {"gym:CartPole-v1", "", "total_steps=1500k"},
     /* Mnih et al. 2015, with Adam for RMSProp. */
     {"", "dqn", "double_q=false"},
