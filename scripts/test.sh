@@ -157,7 +157,7 @@ FAULTS=$([ -n "$all" ] && echo all)
 export STOPS FOLDERS FAULTS ALL=$all
 # The longest ones first, so that none of them is left alone at the end.
 names=(gymnasium fleet slurm everyday hostile cuda guarded tls desk replay_file limits)
-[ -z "$all" ] || names=(add_algorithm "${names[@]}") # it compiles half of the product
+[ -z "$all" ] || names=(image add_algorithm "${names[@]}") # they compile the product
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -v '/lib\.sh$' | sort | uniq -u)

@@ -1,14 +1,12 @@
-"""Runs a container of a manifest as its pod would: with the environment and the arguments that the
-kubelet gives it.
+"""Prints the environment and the words that the kubelet gives to a container of a manifest, one a
+line, as `env` takes them.
 
-Usage: pod.py MANIFEST JOB INDEX [--dry] LEARNER=ADDRESS [FROM=TO ...]
-JOB is a replicated job of the JobSet, or of the runtime, in MANIFEST; INDEX the completion index of
-its pod. A TrainJob in the file changes the runtime as its operator would. ADDRESS stands for the
-coordinator's name. TO takes the place of FROM where that is the command, an argument or an option's
-value, or the beginning of its path. The process becomes the container's command; --dry prints its
-variables and its words instead.
+Usage: pod.py MANIFEST JOB INDEX LEARNER=ADDRESS [FROM=TO ...]
+JOB is a replicated job of the JobSet, or of the runtime, in MANIFEST, or a TFJob's replica type in
+small letters; INDEX the completion index of its pod. A TrainJob in the file changes the runtime as
+its operator would. ADDRESS stands for the coordinator's name. TO takes the place of FROM where that
+is the command, an argument or an option's value, or the beginning of its path.
 """
-import os
 import re
 import sys
 
@@ -29,6 +27,9 @@ def with_env(container, env):
 def replicated_jobs(documents):
     """name -> its pod's container and parallelism."""
     by_kind = {document["kind"]: document for document in documents}
+    if "TFJob" in by_kind:
+        return {name.lower(): (container_of(replica["template"]["spec"]), replica["replicas"])
+                for name, replica in by_kind["TFJob"]["spec"]["tfReplicaSpecs"].items()}
     jobset = by_kind.get("JobSet") or by_kind["ClusterTrainingRuntime"]["spec"]["template"]
     jobs = {}
     for job in jobset["spec"]["replicatedJobs"]:
@@ -55,7 +56,7 @@ def environment(container, index, learner):
     fields = {"metadata.annotations['jobset.sigs.k8s.io/coordinator']": learner,
               "metadata.annotations['batch.kubernetes.io/job-completion-index']": index}
     variables = {}
-    for entry in container["env"]:
+    for entry in container.get("env", []):
         if "value" in entry:
             variables[entry["name"]] = expand(entry["value"], variables)
         else:
@@ -66,7 +67,7 @@ def environment(container, index, learner):
 
 def main():
     manifest, name, index, *rest = sys.argv[1:]
-    mounts = dict(word.split("=", 1) for word in rest if word != "--dry")
+    mounts = dict(word.split("=", 1) for word in rest)
     container, parallelism = replicated_jobs(list(yaml.safe_load_all(open(manifest))))[name]
     assert int(index) < parallelism, f"{name} has {parallelism} pods"
     variables = environment(container, index, mounts.pop("LEARNER"))
@@ -74,10 +75,7 @@ def main():
     for source, target in mounts.items():
         place = re.compile(rf"(^|=){re.escape(source)}(?=/|$)")
         words = [place.sub(rf"\g<1>{target}", word) for word in words]
-    if "--dry" in rest:
-        print(*(f"{key}={value}" for key, value in variables.items()), *words, sep="\n")
-    else:
-        os.execve(words[0], words, {**os.environ, **variables})
+    print(*(f"{key}={value}" for key, value in variables.items()), *words, sep="\n")
 
 
 if __name__ == "__main__":
