@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Two learners against one, on one machine: CPU time of a reduction between them over that of a copy
+# of the array; CPU time of the learners per step, with the same streams spread over both.
+# A batch of inference starts at the latest 5 ms after its first row (--max_wait_us), so at a low
+# rate two learners make twice as many batches, each with a fixed cost: hence two rates.
+# Usage: tests/bench/learners.sh [STREAMS] [SECONDS] [PAIRS] [STEP_MS...]  (by default 1000 10 3
+# 50 20)
+set -u
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+streams=${1:-1000} seconds=${2:-10} pairs=${3:-3} steps_ms=("${@:4}")
+[ ${#steps_ms[@]} -gt 0 ] || steps_ms=(50 20)
+client=build/tests/bench/bench_streams reduction=build/tests/bench/bench_reduction
+need $client $reduction
+
+# CPU seconds of these processes and steps of the run, as the run writes a line of metrics.
+used() {
+  local pid lines
+  lines=$(wc -l <"$work/run/metrics.jsonl")
+  until [ "$(wc -l <"$work/run/metrics.jsonl")" -gt "$lines" ]; do sleep 0.02; done
+  for pid in "$@"; do cpu_seconds "$pid"; done | awk '{sum += $1} END {printf "%s ", sum}'
+  field step "$(wc -l <"$work/run/metrics.jsonl")"
+}
+
+# start_clients LEARNERS PORT: each learner's share of the streams.
+start_clients() {
+  local rank
+  clients=()
+  for ((rank = 0; rank < $1; rank++)); do
+    $client "127.0.0.1:$(($2 + rank))" --streams=$((streams / $1)) --shared=100 \
+      --step_ms="$step_ms" --seconds=300 --name="light-$rank" >"$work/client-$rank" 2>&1 &
+    clients+=($!)
+  done
+}
+
+# cost LEARNERS: microseconds of CPU time per step, of all learners.
+cost() {
+  local port=$((10000 + RANDOM % 20000)) learner before processes
+  rm -rf "$work/run"
+  build/learner --env=cartpole --agent=vtrace --num_envs=$((streams / $1)) --learners="$1" \
+    --listen=127.0.0.1:$port --logdir="$work/run" --metrics_secs=2 --total_steps=1e12 \
+    >"$work/out" 2>"$work/err" &
+  learner=$!
+  for _ in $(seq 200); do
+    grep -q 'listening on' "$work/err" && break
+    sleep 0.05
+  done
+  start_clients "$1" "$port"
+  sleep 4 # all have joined
+  read -ra processes <"/proc/$learner/task/$learner/children"
+  before=$(used "$learner" "${processes[@]}")
+  sleep "$seconds"
+  echo "$before $(used "$learner" "${processes[@]}")" |
+    awk '{printf "%.3f\n", 1e6 * ($3 - $1) / ($4 - $2)}'
+  kill -TERM "${clients[@]}" $learner
+  wait "${clients[@]}" $learner
+}
+
+echo "machine: $(machine)"
+code=0
+row "a reduction of 1.6 M floats over a copy, two processes, memory: CPU" \
+  "$($reduction | awk '$1 == "CPU" {print $4; exit}')" "<= 4" || code=1
+for step_ms in "${steps_ms[@]}"; do
+  for ((n = 0; n < pairs; n++)); do
+    one=$(cost 1)
+    ratio "$(cost 2)" "$one"
+  done >"$work/ratios"
+  row "$streams streams at $step_ms ms a step, two learners over one: CPU per step" \
+    "$(median <"$work/ratios")" "<= 1.05" || code=1
+  echo "  pairs: $(tr '\n' ' ' <"$work/ratios")"
+done
+exit $code
