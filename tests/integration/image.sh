@@ -22,13 +22,15 @@ if ! "$python" -c 'import yaml' 2>/dev/null; then
 fi
 
 # ---- built
+# Mounts and processes end with the command, also where this test is killed.
+apart() { unshare --mount --pid --fork --kill-child --mount-proc "$@"; }
 store() {
-  buildah --root "$work/images" --runroot "$work/images-run" --storage-driver vfs "$@"
+  apart buildah --root "$work/images" --runroot "$work/images-run" --storage-driver vfs "$@"
 }
 # The base by the name that the Containerfile gives it.
 make_base() {
   local container
-  mmdebstrap --quiet --variant=minbase bookworm base.tar &&
+  TMPDIR=$work apart mmdebstrap --quiet --variant=minbase bookworm base.tar &&
     container=$(store from scratch) && store add --quiet "$container" base.tar / &&
     store commit --quiet --rm "$container" docker.io/library/debian:12-slim && rm base.tar
 }
@@ -65,7 +67,7 @@ EOF
 contain() {
   local data=$work/data role=learner
   case $1 in actor | worker | evaluator) data='' role=actor ;; esac
-  unshare --mount --pid --fork --kill-child bash -c "$(cat container)" \
+  apart bash -c "$(cat container)" \
     "$root" "$data" "$work/secrets-$role" "$user" /usr/bin/env --ignore-environment \
     --chdir="$place" "${variables[@]}" "TEST_XDG_RUNTIME_DIR=$work" "${@:2}"
 }
