@@ -270,7 +270,7 @@ int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us) {
   struct stream_home *home = &server->listeners[queue];
   if (home->first) stream_expire(home, clock_now_us());
   int events = queue_poll(&home->queue, deadline_us);
-  if (events == 0) home->behind_us = 0;
+  if (events == 0 && deadline_us) home->behind_us = 0;
   return events;
 }
 

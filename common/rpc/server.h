@@ -102,7 +102,8 @@ int rpc_server_port(const struct rpc_server *server);
 
 /* Handles one event of queue `queue`, waiting for it until `deadline_us` (clock_now_us). One at a
  * time, so that the caller can act on each: to look for more would be a system call whenever there
- * is none, and those that are there are found by the next call without one. Returns the number
+ * is none, and those that are there are found by the next call without one. A deadline of 0: it
+ * does not wait, and may find none although bytes have come. Returns the number
  * handled, or -1 once the queue is shut down and drained.
  * Thread: one thread per queue, always the same. */
 int rpc_server_poll(struct rpc_server *server, int queue, int64_t deadline_us);

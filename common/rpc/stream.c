@@ -19,6 +19,7 @@ struct rpc_stream {
   atomic_int events;
   atomic_int refs;
   atomic_bool in_hand;      /* a message waits for its answer */
+  atomic_bool headed;       /* the initial metadata is sent */
   _Atomic int64_t waits_us; /* since when it waits for its peer; 0: it does not */
 
   /* queue thread only */
@@ -121,12 +122,19 @@ static grpc_op receive_op(struct rpc_stream *stream) {
   return (grpc_op){.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
 }
 
+/* The initial metadata goes with the first answer, in one system call. */
+static size_t head_op(grpc_op *op, struct rpc_stream *stream) {
+  if (atomic_exchange(&stream->headed, true)) return 0;
+  *op = (grpc_op){.op = GRPC_OP_SEND_INITIAL_METADATA};
+  return 1;
+}
+
 /* Sends the status, with a last message if there is one. The caller has raised `events`. */
 static void send_status(struct rpc_stream *stream, enum rpc_code code, const char *text,
                         grpc_byte_buffer *message) {
   grpc_slice details = grpc_slice_from_copied_string(text ? text : "");
-  grpc_op ops[2];
-  size_t count = 0;
+  grpc_op ops[3];
+  size_t count = head_op(ops, stream);
   if (message)
     ops[count++] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message};
   grpc_op status = {.op = GRPC_OP_SEND_STATUS_FROM_SERVER};
@@ -148,10 +156,11 @@ void rpc_stream_reply(struct rpc_stream *stream, const void *header, size_t head
   take_message_in_hand(stream);
   if (raise_events(stream)) {
     grpc_byte_buffer *message = core_bytes_copied(header, header_bytes, payload, payload_bytes);
-    grpc_op ops[2] = {{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
+    grpc_op ops[3] = {{.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = message},
                       receive_op(stream)};
+    size_t count = 2 + head_op(&ops[2], stream);
     if (stream->hurries) wait_begin(stream);
-    core_start_batch(stream->call, ops, 2, &stream->replied);
+    core_start_batch(stream->call, ops, count, &stream->replied);
     grpc_byte_buffer_destroy(message);
   }
   rpc_stream_unref(stream);
@@ -235,6 +244,7 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct stream
   atomic_init(&stream->events, 2); /* the first batch and the close */
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);
+  atomic_init(&stream->headed, false);
   atomic_init(&stream->waits_us, 0);
   stream->opened = stream->replied = (struct op){received, stream};
   stream->finished = (struct op){finished, stream};
@@ -248,8 +258,8 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct stream
                    .data.recv_close_on_server.cancelled = &stream->cancelled};
   core_start_batch(call, &close, 1, &stream->closed);
   wait_begin(stream);
-  grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, receive_op(stream)};
-  core_start_batch(call, ops, 2, &stream->opened);
+  grpc_op receive = receive_op(stream);
+  core_start_batch(call, &receive, 1, &stream->opened);
 }
 
 /* ---- what the application may ask */
