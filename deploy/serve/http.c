@@ -319,7 +319,10 @@ static enum MHD_Result infer(struct call *call, struct model *model, const struc
   atomic_fetch_add(&call->http->suspended, 1);
   MHD_suspend_connection(call->connection);
   call->status = model_submit(&call->version, model, &route->choice, request, &call->error);
-  if (call->status != STATUS_OK) done(request);
+  if (call->status != STATUS_OK)
+    done(request);
+  else
+    model_begin(model);
   return MHD_YES;
 }
 

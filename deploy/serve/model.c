@@ -479,6 +479,18 @@ enum status model_submit(struct version **out, struct model *model,
   return status;
 }
 
+void model_begin(struct model *model) {
+  pthread_mutex_lock(&model->lock);
+  for (struct version *v = model->versions; v; v = v->next) {
+    v->users++;
+    pthread_mutex_unlock(&model->lock);
+    version_begin(v);
+    pthread_mutex_lock(&model->lock);
+    v->users--;
+  }
+  pthread_mutex_unlock(&model->lock);
+}
+
 bool model_is_ready(struct model *model, const struct model_choice *choice, struct error *error) {
   struct version *version;
   if (take(&version, model, choice, NULL, error) != STATUS_OK) return false;

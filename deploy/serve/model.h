@@ -77,6 +77,8 @@ MUST_CHECK enum status model_submit(struct version **out, struct model *model,
                                     const struct model_choice *choice, struct request *request,
                                     struct error *error);
 void model_give(struct model *model, struct version *version);
+/* After one or more of model_submit: see version_begin. */
+void model_begin(struct model *model);
 
 /* Whether there is such a version. */
 bool model_is_ready(struct model *model, const struct model_choice *choice, struct error *error);

@@ -12,8 +12,7 @@ void request_init(struct request *request, const struct signature *signature, in
 }
 
 void request_deinit(struct request *request) {
-  free(request->input);
-  free(request->output);
+  free(request->input); /* and the output */
   request->input = request->output = NULL;
 }
 
@@ -29,8 +28,9 @@ enum status request_set_rows(struct request *request, int64_t rows, const struct
                        tensor->name, (long long)rows, request->max_rows);
   if (request->rows) return STATUS_OK;
   request->rows = (int)rows;
-  request->input = check_alloc((size_t)rows, request->signature->input_bytes);
-  request->output = check_alloc((size_t)rows, request->signature->output_bytes);
+  size_t input_bytes = (size_t)rows * request->signature->input_bytes;
+  request->input = check_alloc(input_bytes + (size_t)rows * request->signature->output_bytes, 1);
+  request->output = request->input + input_bytes;
   return STATUS_OK;
 }
 

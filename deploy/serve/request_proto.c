@@ -134,12 +134,15 @@ void *request_write_proto(const struct request *request, const char *model, int6
   int64_t shape[SIGNATURE_MAX_OUTPUTS][SPACE_MAX_RANK + 1];
   char number[24];
   size_t count = 0, used = 0;
-  uint8_t *columns = check_alloc((size_t)request->rows, signature->output_bytes);
+  bool one = request->rows == 1; /* then a row's numbers are the columns */
+  uint8_t *columns = one ? NULL : check_alloc((size_t)request->rows, signature->output_bytes);
   for (int k = 0; k < signature->num_outputs; k++) {
     const struct tensor *tensor = &signature->output[k];
     if (!request_wants(request, k)) continue;
-    raw[count] = (ProtobufCBinaryData){(size_t)request->rows * tensor->bytes, columns + used};
-    for (int row = 0; row < request->rows; row++, used += tensor->bytes)
+    raw[count] =
+        (ProtobufCBinaryData){(size_t)request->rows * tensor->bytes,
+                              one ? (uint8_t *)request_output(request, tensor, 0) : columns + used};
+    for (int row = 0; row < request->rows && !one; row++, used += tensor->bytes)
       memcpy(columns + used, request_output(request, tensor, row), tensor->bytes);
     shape[count][0] = request->rows;
     for (int d = 0; d < tensor->rank; d++) shape[count][d + 1] = tensor->shape[d];

@@ -10,7 +10,15 @@
 #include "common/rpc/server.h"
 #include "deploy/serve/request_proto.h"
 
-enum { POLL_US = 1000 * 1000, MAX_VERSIONS = 64, NUMBER_BYTES = 24, NUM_METHODS = 6 };
+enum {
+  POLL_US = 1000 * 1000,
+  MAX_VERSIONS = 64,
+  NUMBER_BYTES = 24,
+  NUM_METHODS = 7,
+  MAX_BURST = 256, /* events before requests that came with them begin */
+  MAX_HEADER = 11  /* a tag and 64 bits in sevens */
+};
+enum stream_field { STREAM_ERROR = 1, STREAM_RESPONSE = 2 }; /* of ModelStreamInferResponse */
 
 struct rpc {
   struct service *service;
@@ -18,12 +26,14 @@ struct rpc {
   struct rpc_method methods[NUM_METHODS];
   pthread_t thread;
   bool is_drained;
+  struct model *waits; /* its thread's: requests were submitted to it; NULL: to none */
 };
 
 /* An inference, until its version has answered. */
 struct call {
   struct rpc *rpc;
   struct rpc_stream *stream;
+  bool streams; /* of ModelStreamInfer */
   struct model *model;
   struct version *version;
   struct request request;
@@ -71,6 +81,21 @@ static void set_version(struct model_choice *choice, const char *text) {
 
 /* ---- inference */
 
+/* What is before a field of bytes or text in a message of ModelStreamInfer. */
+static size_t field_header(uint8_t header[], enum stream_field field, size_t bytes) {
+  size_t count = 0;
+  header[count++] = (uint8_t)(field << 3 | 2);
+  for (; bytes > 0x7f; bytes >>= 7) header[count++] = (uint8_t)(bytes | 0x80);
+  header[count++] = (uint8_t)bytes;
+  return count;
+}
+
+static void reply_stream(struct rpc_stream *stream, enum stream_field field, const void *bytes,
+                         size_t count) {
+  uint8_t header[MAX_HEADER];
+  rpc_stream_reply(stream, header, field_header(header, field, count), bytes, count);
+}
+
 static void done(struct request *request) {
   struct call *call = request->context;
   atomic_int *in_hand = &call->rpc->service->in_hand;
@@ -78,10 +103,23 @@ static void done(struct request *request) {
   void *bytes =
       request_write_proto(request, model_name(call->model), call->version->number, &count);
   model_give(call->model, call->version);
-  reply(call->stream, bytes, count);
+  if (call->streams) {
+    reply_stream(call->stream, STREAM_RESPONSE, bytes, count);
+    free(bytes);
+  } else {
+    reply(call->stream, bytes, count);
+  }
   request_deinit(request);
   free(call);
   atomic_fetch_sub(in_hand, 1);
+}
+
+/* Requests that come together are one batch: it begins once no other event is there. `next`: the
+ * model of the next request; NULL: there is none. */
+static void begin(struct rpc *rpc, struct model *next) {
+  struct model *waits = rpc->waits;
+  rpc->waits = next;
+  if (waits && waits != next) model_begin(waits);
 }
 
 static enum status submit(struct call *call, const Inference__ModelInferRequest *message,
@@ -95,34 +133,49 @@ static enum status submit(struct call *call, const Inference__ModelInferRequest 
   call->request.context = call;
   status = request_read_proto(&call->request, message, error);
   if (status != STATUS_OK) return status;
+  begin(call->rpc, call->model);
   return model_submit(&call->version, call->model, &choice, &call->request, error);
 }
 
 /* The version may have answered, and freed the call, before submit returns. */
-static void on_infer(void *context, struct rpc_stream *stream, const struct wire_span *spans,
-                     int num_spans) {
-  struct rpc *rpc = context;
+static void infer(struct rpc *rpc, struct rpc_stream *stream, bool streams,
+                  const struct wire_span *spans, int num_spans) {
   struct error error;
-  size_t count;
-  uint8_t *bytes = join(spans, num_spans, &count);
+  bool whole = num_spans == 1;
+  size_t count = whole ? spans->bytes : 0;
+  uint8_t *joined = whole ? NULL : join(spans, num_spans, &count);
   Inference__ModelInferRequest *message =
-      inference__model_infer_request__unpack(NULL, count, bytes);
-  free(bytes);
+      inference__model_infer_request__unpack(NULL, count, whole ? spans->data : joined);
+  free(joined);
   if (!message) {
     refuse(stream, STATUS_INVALID, "the request is no ModelInferRequest");
     return;
   }
   struct call *call = check_alloc(1, sizeof(*call));
-  *call = (struct call){.rpc = rpc, .stream = stream};
+  *call = (struct call){.rpc = rpc, .stream = stream, .streams = streams};
   atomic_fetch_add(&rpc->service->in_hand, 1);
   enum status status = submit(call, message, &error);
   if (status != STATUS_OK) {
-    refuse(stream, status, error.text);
+    if (streams)
+      reply_stream(stream, STREAM_ERROR, error.text, strlen(error.text));
+    else
+      refuse(stream, status, error.text);
     request_deinit(&call->request);
     free(call);
     atomic_fetch_sub(&rpc->service->in_hand, 1);
   }
   inference__model_infer_request__free_unpacked(message, NULL);
+}
+
+static void on_infer(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                     int num_spans) {
+  infer(context, stream, false, spans, num_spans);
+}
+
+/* A request's errors do not end the stream. */
+static void on_stream(void *context, struct rpc_stream *stream, const struct wire_span *spans,
+                      int num_spans) {
+  infer(context, stream, true, spans, num_spans);
 }
 
 /* ---- what there is */
@@ -251,18 +304,21 @@ static void on_model(void *context, struct rpc_stream *stream, const struct wire
 
 static void *drive(void *argument) {
   struct rpc *rpc = argument;
-  while (rpc_server_poll(rpc->server, 0, clock_now_us() + POLL_US) >= 0) {
+  for (unsigned handled = 0;; handled++) {
+    int events = rpc_server_poll(rpc->server, 0, rpc->waits ? 0 : clock_now_us() + POLL_US);
+    if (events < 0) return NULL;
+    if (events == 0 || handled % MAX_BURST == 0) begin(rpc, NULL);
   }
-  return NULL;
 }
 
 static void name_methods(struct rpc *rpc) {
 #define METHOD(name, answer) \
   { .path = "/inference.GRPCInferenceService/" name, .context = rpc, .on_message = answer }
   const struct rpc_method methods[NUM_METHODS] = {
-      METHOD("ModelInfer", on_infer),      METHOD("ServerLive", on_live),
-      METHOD("ServerReady", on_ready),     METHOD("ModelReady", on_model_ready),
-      METHOD("ServerMetadata", on_server), METHOD("ModelMetadata", on_model)};
+      METHOD("ModelInfer", on_infer),       METHOD("ModelStreamInfer", on_stream),
+      METHOD("ServerLive", on_live),        METHOD("ServerReady", on_ready),
+      METHOD("ModelReady", on_model_ready), METHOD("ServerMetadata", on_server),
+      METHOD("ModelMetadata", on_model)};
 #undef METHOD
   memcpy(rpc->methods, methods, sizeof(methods));
 }

@@ -12,6 +12,8 @@
 #include "learner/run/run_environment.h"
 #include "learner/run/run_parts.h"
 
+enum { AT_ONCE_US = 1000 }; /* as long a thread may neither read nor write for its clients */
+
 /* ---- the signature */
 
 static struct tensor *add_input(struct signature *signature, const struct space_tensor *from) {
@@ -295,7 +297,7 @@ static void wait_until(struct version *version, int64_t until_us) {
 static bool wait_for_batch(struct version *version) {
   for (;;) {
     if (!version->first && version->closing) return false;
-    if (!version->first) {
+    if (!version->first || version->computing) {
       wait_until(version, 0);
       continue;
     }
@@ -325,31 +327,41 @@ static void finish(struct version *version, struct request *batch, int rows, int
   }
 }
 
+/* Under the lock, which is free meanwhile. */
+static void answer_batch(struct version *version) {
+  int rows;
+  struct request *batch = take_batch(version, &rows);
+  version->computing = true;
+  pthread_mutex_unlock(&version->lock);
+  int64_t start_us = clock_now_us();
+  run_batch(version, batch);
+  finish(version, batch, rows, start_us);
+  pthread_mutex_lock(&version->lock);
+  version->computing = false;
+}
+
 static void *answer(void *argument) {
   struct version *version = argument;
-  for (;;) {
-    int rows;
-    pthread_mutex_lock(&version->lock);
-    struct request *batch = wait_for_batch(version) ? take_batch(version, &rows) : NULL;
-    pthread_mutex_unlock(&version->lock);
-    if (!batch) return NULL;
-    int64_t start_us = clock_now_us();
-    run_batch(version, batch);
-    finish(version, batch, rows, start_us);
-  }
+  pthread_mutex_lock(&version->lock);
+  while (wait_for_batch(version)) answer_batch(version);
+  pthread_mutex_unlock(&version->lock);
+  return NULL;
 }
 
 /* So that the first request does not wait for what libraries prepare for a size. */
 static void warm_up(struct version *version) {
   struct request request;
   struct error error;
-  const int sizes[] = {version->limits.max_batch, 1};
-  for (int i = 0; i < 2; i++) {
+  const int sizes[] = {version->limits.max_batch, 1, version->limits.max_batch};
+  int64_t start_us = 0;
+  for (int i = 0; i < 3; i++) {
     request_init(&request, version->signature, sizes[i]);
+    start_us = clock_now_us();
     if (request_set_rows(&request, sizes[i], version->signature->input, &error) == STATUS_OK)
       run_batch(version, &request);
     request_deinit(&request);
   }
+  version->at_once = !version->limits.delay_us && clock_now_us() - start_us < AT_ONCE_US;
 }
 
 /* ---- */
@@ -474,10 +486,19 @@ enum status version_submit(struct version *version, struct request *request, str
     version->last = &request->next;
     version->queued++;
     version->queued_rows += request->rows;
-    if (version->idle) pthread_cond_signal(&version->changed);
   }
   pthread_mutex_unlock(&version->lock);
   return status;
+}
+
+/* One batch here at most: its caller has other work. */
+void version_begin(struct version *version) {
+  pthread_mutex_lock(&version->lock);
+  if (version->first && version->idle && !version->computing) {
+    if (version->at_once) answer_batch(version);
+    if (version->first) pthread_cond_signal(&version->changed);
+  }
+  pthread_mutex_unlock(&version->lock);
 }
 
 bool version_has(struct version *version, const char *sequence) {

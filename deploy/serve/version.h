@@ -41,8 +41,9 @@ struct version {
   struct run run;
   struct device *device;
   pthread_t thread;
+  bool at_once; /* a full batch takes less than to hand it to another thread is worth */
 
-  /* its thread */
+  /* the thread that is `computing` */
   real *params; /* (P) */
   struct network_workspace *workspace;
   struct memory *memory;
@@ -57,6 +58,7 @@ struct version {
   struct request *first, **last; /* the queue */
   int queued, queued_rows;
   bool idle, closing; /* idle: the thread waits for `changed` */
+  bool computing;     /* a thread has a batch */
   struct sequences sequences;
 
   /* the model's, guarded by its lock */
@@ -83,6 +85,9 @@ void version_close(struct version *version);
  * NOT_FOUND: the sequence is not known; INVALID: a mask forbids every action. */
 MUST_CHECK enum status version_submit(struct version *version, struct request *request,
                                       struct error *error);
+/* After one or more of version_submit: what waits is computed, by the version's thread or, if it
+ * takes little, a batch of it before this returns. */
+void version_begin(struct version *version);
 /* Whether the sequence goes on here. */
 bool version_has(struct version *version, const char *sequence);
 /* How many sequences go on here, once those idle since then have ended. */

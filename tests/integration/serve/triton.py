@@ -4,6 +4,7 @@ of inputs, sequences, versions, what is refused.
 Usage: triton.py HTTP GRPC MODEL RECURRENT VERSION [TOKEN [CERTIFICATE]]: addresses HOST:PORT; MODEL
 is of CartPole, RECURRENT of T-maze.
 """
+import queue
 import sys
 
 import numpy as np
@@ -84,6 +85,31 @@ def check(package, client, codes):
     return logits, values
 
 
+def check_stream(client, expected):
+    """Requests of one stream are answered in their order; one that is refused does not end it."""
+    answers = queue.Queue()
+    client.start_stream(lambda result, error: answers.put((result, error)), **more())
+    package = tritonclient.grpc
+    bad = tensor(package, "state", STATE[:, :3].copy())
+    for i in range(100):
+        state = tensor(package, "state", STATE[i % 2:i % 2 + 1])
+        client.async_stream_infer(model, [bad if i == 50 else state], request_id=str(i))
+    for i in range(100):
+        found, error = answers.get(timeout=20)
+        if i == 50:
+            assert "has the shape [rows,4], the request [2,3]" in str(error), error
+            continue
+        assert found.get_response().id == str(i) and not error, error
+        assert np.allclose(found.as_numpy("logits"), expected[i % 2], atol=1e-6)
+    step = [tensor(package, "signs", SIGNS), tensor(package, "previous_reward", NO_REWARD)]
+    for t in range(3):
+        client.async_stream_infer(recurrent, step, sequence_id=8, sequence_start=t == 0,
+                                  sequence_end=t == 2)
+    values = [answers.get(timeout=20)[0].as_numpy("value")[0] for _ in range(3)]
+    client.stop_stream()
+    return values
+
+
 def check_contents():
     """Numbers in the message in place of raw contents, which the client has no way to send."""
     import grpc as grpc_core
@@ -113,8 +139,9 @@ tls = {"ssl": True, "ssl_options": {"ca_certs": certificate}} if certificate els
 by_http = check(tritonclient.http, tritonclient.http.InferenceServerClient(http, **tls),
                 ("400", "404"))
 tls = {"ssl": True, "root_certificates": certificate} if certificate else {}
-by_grpc = check(tritonclient.grpc, tritonclient.grpc.InferenceServerClient(grpc, **tls),
-                ("INVALID_ARGUMENT", "NOT_FOUND"))
+client = tritonclient.grpc.InferenceServerClient(grpc, **tls)
+by_grpc = check(tritonclient.grpc, client, ("INVALID_ARGUMENT", "NOT_FOUND"))
 assert np.array_equal(by_http[0], by_grpc[0]) and by_http[1] == by_grpc[1]
+assert check_stream(client, by_grpc[0]) == by_grpc[1][0]
 if not token and not certificate:
     assert np.array_equal(check_contents(), by_http[0])

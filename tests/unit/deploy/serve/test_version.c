@@ -79,6 +79,13 @@ static void write_config(struct fixture *f) {
   fclose(file);
 }
 
+static bool is(struct version *version, const bool *flag) {
+  pthread_mutex_lock(&version->lock);
+  bool value = *flag;
+  pthread_mutex_unlock(&version->lock);
+  return value;
+}
+
 static struct fixture *open_with(const char *env) {
   struct fixture *f = calloc(1, sizeof(*f));
   struct error error;
@@ -103,6 +110,8 @@ static struct fixture *open_with(const char *env) {
   assert_int_equal(version_open(&f->version, 7, f->folder, f->file, &options, &f->run,
                                 &f->signature, &limits, &f->metric, &error),
                    STATUS_OK);
+  f->version->at_once = false; /* however fast this machine is */
+  while (!is(f->version, &f->version->idle)) sched_yield();
   return f;
 }
 
@@ -174,7 +183,9 @@ static void make(struct fixture *f, struct asked *asked, float x, const char *se
 }
 
 static enum status submit(struct fixture *f, struct asked *asked, struct error *error) {
-  return version_submit(f->version, &asked->request, error);
+  enum status status = version_submit(f->version, &asked->request, error);
+  if (status == STATUS_OK) version_begin(f->version);
+  return status;
 }
 
 static float value_of(struct fixture *f, struct asked *asked) {
@@ -232,6 +243,67 @@ static void what_waits_is_one_batch(void **state) {
   assert_true(metric_value(f->metric.batches) == before + 1);
 }
 
+static void what_takes_little_is_answered_at_once(void **state) {
+  struct fixture *f = *state;
+  struct asked asked[MAX_QUEUE];
+  struct error error;
+  f->version->at_once = true;
+  double before = metric_value(f->metric.batches);
+  for (int i = 0; i < MAX_QUEUE; i++) {
+    make(f, &asked[i], (float)i / 4, "", false);
+    assert_int_equal(version_submit(f->version, &asked[i].request, &error), STATUS_OK);
+  }
+  assert_true(metric_value(f->metric.batches) == before); /* they wait */
+  version_begin(f->version);
+  for (int i = 0; i < MAX_BATCH; i++) assert_int_equal(sem_trywait(&asked[i].held), 0);
+  for (int i = 0; i < MAX_QUEUE; i++) take(f, &asked[i]); /* the rest by the version's thread */
+  assert_true(metric_value(f->metric.batches) == before + 2);
+}
+
+/* Its device has one batch at a time. */
+static void nothing_is_at_once_beside_another_batch(void **state) {
+  struct fixture *f = *state;
+  struct asked first, asked;
+  struct error error;
+  sem_t holds;
+  hold(f, &first, &holds, "");
+  f->version->at_once = true;
+  make(f, &asked, 1, "", false);
+  assert_int_equal(submit(f, &asked, &error), STATUS_OK);
+  assert_int_equal(sem_trywait(&asked.held), -1);
+  release(f);
+  take(f, &first);
+  take(f, &asked);
+}
+
+static void *begin_it(void *fixture) {
+  version_begin(((struct fixture *)fixture)->version);
+  return NULL;
+}
+
+/* A thread that computes at once, beside which others submit. */
+static void what_comes_meanwhile_is_the_threads(void **state) {
+  struct fixture *f = *state;
+  struct asked first, asked;
+  struct error error;
+  sem_t holds;
+  pthread_t thread;
+  sem_init(&holds, 0, 0);
+  f->version->at_once = true;
+  make(f, &first, 1, "", false);
+  first.holds = f->holds = &holds;
+  assert_int_equal(version_submit(f->version, &first.request, &error), STATUS_OK);
+  assert_int_equal(pthread_create(&thread, NULL, begin_it, f), 0);
+  sem_wait(&first.held);
+  make(f, &asked, 1, "", false);
+  assert_int_equal(submit(f, &asked, &error), STATUS_OK);
+  assert_int_equal(sem_trywait(&asked.held), -1);
+  release(f);
+  take(f, &first);
+  take(f, &asked);
+  pthread_join(thread, NULL);
+}
+
 static void a_full_queue_refuses(void **state) {
   struct fixture *f = *state;
   struct asked first, asked[MAX_QUEUE], one_more;
@@ -257,13 +329,6 @@ static void *close_it(void *fixture) {
   return NULL;
 }
 
-static bool is_closing(struct version *version) {
-  pthread_mutex_lock(&version->lock);
-  bool closing = version->closing;
-  pthread_mutex_unlock(&version->lock);
-  return closing;
-}
-
 static void what_was_taken_is_answered_at_the_end(void **state) {
   struct fixture *f = *state;
   struct asked first, asked[MAX_QUEUE];
@@ -277,7 +342,7 @@ static void what_was_taken_is_answered_at_the_end(void **state) {
   }
   struct version *version = f->version;
   assert_int_equal(pthread_create(&thread, NULL, close_it, f), 0);
-  while (!is_closing(version)) sched_yield();
+  while (!is(version, &version->closing)) sched_yield();
   release(f);
   pthread_join(thread, NULL);
   take(f, &first);
@@ -345,6 +410,9 @@ static void a_sequence_with_a_request_in_hand_is_not_evicted(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(what_waits_is_one_batch, open_mlp, destroy),
+      cmocka_unit_test_setup_teardown(what_takes_little_is_answered_at_once, open_mlp, destroy),
+      cmocka_unit_test_setup_teardown(nothing_is_at_once_beside_another_batch, open_mlp, destroy),
+      cmocka_unit_test_setup_teardown(what_comes_meanwhile_is_the_threads, open_mlp, destroy),
       cmocka_unit_test_setup_teardown(a_full_queue_refuses, open_mlp, destroy),
       cmocka_unit_test_setup_teardown(what_was_taken_is_answered_at_the_end, open_mlp, destroy),
       cmocka_unit_test_setup_teardown(steps_of_a_sequence_run_in_their_order, open_lstm, destroy),
