@@ -2,14 +2,18 @@
  * long they take: one row each, from many connections, by the C core with one thread.
  *
  *   bench_serve ADDRESS MODEL INPUT NUMBERS [--connections=64] [--seconds=5] [--rate=R]
+ *     [--stream=1]
  *
  * INPUT: of float32, NUMBERS of them in a row. Without a rate a connection sends the next request
  * when the one before is answered. With a rate requests are due at even intervals, and take from
- * then on. Prints requests/s and the median and 99th percentile of their time in ms. */
+ * then on. With --stream=1 a connection's requests are messages of one call, ModelStreamInfer, else
+ * a call each. Prints requests/s, the median and 99th percentile of their time in ms, the CPU time
+ * of this client for a request, and the bytes of a response. */
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/time.h>
 #include <grpc/byte_buffer.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +27,7 @@ enum { MAX_CONNECTIONS = 1024, MAX_SAMPLES = 1 << 22, WARM_UP_US = 1000 * 1000 }
 struct connection {
   grpc_channel *channel;
   grpc_call *call; /* NULL: none is open */
+  bool waits;      /* for an answer */
   grpc_metadata_array initial, trailing;
   grpc_byte_buffer *response;
   grpc_status_code code;
@@ -34,6 +39,8 @@ static struct connection connections[MAX_CONNECTIONS];
 static grpc_completion_queue *queue;
 static grpc_slice request;
 static float *sample_ms;
+static bool streams;
+static size_t reply_bytes;
 static int num_samples, num_answers;          /* answers: those of the warm-up too */
 static int64_t begin_us, end_us, interval_us; /* interval: of a connection; 0: no rate */
 
@@ -59,28 +66,45 @@ static void make_request(const char *model, const char *input, int numbers) {
   free(row);
 }
 
-static void send(struct connection *c) {
-  grpc_op op[6] = {{.op = GRPC_OP_SEND_INITIAL_METADATA},  {.op = GRPC_OP_SEND_MESSAGE},
-                   {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT}, {.op = GRPC_OP_RECV_INITIAL_METADATA},
-                   {.op = GRPC_OP_RECV_MESSAGE},           {.op = GRPC_OP_RECV_STATUS_ON_CLIENT}};
-  grpc_byte_buffer *message = grpc_raw_byte_buffer_create(&request, 1);
+static void open_call(struct connection *c) {
   c->call = grpc_channel_create_call(
       c->channel, NULL, GRPC_PROPAGATE_DEFAULTS, queue,
-      grpc_slice_from_static_string("/inference.GRPCInferenceService/ModelInfer"), NULL,
-      gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+      grpc_slice_from_static_string(streams ? "/inference.GRPCInferenceService/ModelStreamInfer"
+                                            : "/inference.GRPCInferenceService/ModelInfer"),
+      NULL, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
   grpc_metadata_array_init(&c->initial);
   grpc_metadata_array_init(&c->trailing);
-  op[1].data.send_message.send_message = message;
+}
+
+static void send(struct connection *c) {
+  grpc_op op[6] = {{.op = GRPC_OP_SEND_MESSAGE},           {.op = GRPC_OP_RECV_MESSAGE},
+                   {.op = GRPC_OP_SEND_INITIAL_METADATA},  {.op = GRPC_OP_RECV_INITIAL_METADATA},
+                   {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT}, {.op = GRPC_OP_RECV_STATUS_ON_CLIENT}};
+  bool opens = !c->call;
+  if (opens) open_call(c);
+  grpc_byte_buffer *message = grpc_raw_byte_buffer_create(&request, 1);
+  op[0].data.send_message.send_message = message;
+  op[1].data.recv_message.recv_message = &c->response;
   op[3].data.recv_initial_metadata.recv_initial_metadata = &c->initial;
-  op[4].data.recv_message.recv_message = &c->response;
   op[5].data.recv_status_on_client.trailing_metadata = &c->trailing;
   op[5].data.recv_status_on_client.status = &c->code;
   op[5].data.recv_status_on_client.status_details = &c->details;
-  CHECK(grpc_call_start_batch(c->call, op, 6, c, NULL) == GRPC_CALL_OK, "a call");
+  size_t count = streams ? (opens ? 4 : 2) : 6;
+  CHECK(grpc_call_start_batch(c->call, op, count, c, NULL) == GRPC_CALL_OK, "a request");
+  c->waits = true;
   grpc_byte_buffer_destroy(message);
 }
 
+static void end_call(struct connection *c) {
+  grpc_slice_unref(c->details);
+  grpc_metadata_array_destroy(&c->initial);
+  grpc_metadata_array_destroy(&c->trailing);
+  grpc_call_unref(c->call);
+  c->call = NULL;
+}
+
 static void finish(struct connection *c, int64_t now_us) {
+  CHECK(c->response || !streams, "the stream has ended");
   if (c->code != GRPC_STATUS_OK) {
     char *text = grpc_slice_to_c_string(c->details);
     fprintf(stderr, "bench_serve: status %d: %s\n", (int)c->code, text);
@@ -89,13 +113,13 @@ static void finish(struct connection *c, int64_t now_us) {
   num_answers++;
   if (now_us >= begin_us && num_samples < MAX_SAMPLES)
     sample_ms[num_samples++] = (float)(now_us - c->due_us) / 1000;
-  if (c->response) grpc_byte_buffer_destroy(c->response);
+  if (c->response) {
+    reply_bytes = grpc_byte_buffer_length(c->response);
+    grpc_byte_buffer_destroy(c->response);
+  }
   c->response = NULL;
-  grpc_slice_unref(c->details);
-  grpc_metadata_array_destroy(&c->initial);
-  grpc_metadata_array_destroy(&c->trailing);
-  grpc_call_unref(c->call);
-  c->call = NULL;
+  if (!streams) end_call(c);
+  c->waits = false;
   c->due_us = interval_us ? c->due_us + interval_us : now_us;
 }
 
@@ -104,7 +128,7 @@ static int64_t send_due(int count) {
   int64_t now_us = clock_now_us(), next_us = end_us;
   for (int i = 0; i < count; i++) {
     struct connection *c = &connections[i];
-    if (c->call) continue;
+    if (c->waits) continue;
     if (c->due_us <= now_us)
       send(c);
     else if (c->due_us < next_us)
@@ -153,6 +177,7 @@ int main(int argc, char **argv) {
   CHECK(argc >= 5, "bench_serve ADDRESS MODEL INPUT NUMBERS");
   int count = (int)option(argc, argv, "--connections=", 64);
   double seconds = option(argc, argv, "--seconds=", 5), rate = option(argc, argv, "--rate=", 0);
+  streams = option(argc, argv, "--stream=", 0) > 0;
   CHECK(count > 0 && count <= MAX_CONNECTIONS, "%d connections", count);
   grpc_init();
   queue = grpc_completion_queue_create_for_next(NULL);
@@ -164,9 +189,12 @@ int main(int argc, char **argv) {
   run(count);
   qsort(sample_ms, (size_t)num_samples, sizeof(*sample_ms), by_size);
   CHECK(num_samples > 0, "no answer");
-  printf("requests_per_second=%.0f p50_ms=%.3f p99_ms=%.3f answers=%d\n", num_samples / seconds,
-         (double)sample_ms[num_samples / 2], (double)sample_ms[(int)(num_samples * 0.99)],
-         num_answers);
+  printf(
+      "requests_per_second=%.0f p50_ms=%.3f p99_ms=%.3f answers=%d client_cpu_us=%.2f "
+      "reply_bytes=%zu\n",
+      num_samples / seconds, (double)sample_ms[num_samples / 2],
+      (double)sample_ms[(int)(num_samples * 0.99)], num_answers,
+      (double)clock_process_cpu_us() / num_answers, reply_bytes);
   fflush(stdout);
   _Exit(0); /* calls are open */
 }
