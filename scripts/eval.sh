@@ -50,7 +50,8 @@ for word in "${@:2}"; do
 done
 if [ "$env" = join ]; then
   echo "eval.sh: $run was trained on an environment that its actors brought (--env=join): say" \
-    "where it is here, --env=./my_env.so" >&2
+    "where it is here, --env=./my_env.so or --env=gym:ID;" \
+    "scripts/export.sh and scripts/serve.sh can do without it" >&2
   exit 2
 fi
 build_for_run "$env"

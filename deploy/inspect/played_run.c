@@ -60,8 +60,11 @@ enum status played_run_read(struct learner_options *options, const struct played
       !(played->spaces_alone && folder_read_space(&ignored, played->folder, error) == STATUS_OK))
     status = status_fail(error, STATUS_INVALID,
                          "%s was trained on an environment that its actors brought (--env=join): "
-                         "say where it is here, --env=./my_env.so",
-                         played->folder);
+                         "say where it is here, --env=./my_env.so or --env=gym:ID; %s",
+                         played->folder,
+                         played->spaces_alone
+                             ? "or bring back space.json of the run folder, which is not there"
+                             : "scripts/export.sh and scripts/serve.sh can do without it");
   if (status != STATUS_OK) return status;
   learner_options_apply_preset(options);
   status = learner_options_check(options, error);

@@ -226,6 +226,7 @@ static enum status read_run(const struct model *model, struct learner_options *o
                                     .device = config->device,
                                     .precision = "float32",
                                     .policy = "greedy",
+                                    .spaces_alone = true,
                                     .code = config->code};
   options_init(&learner_options_table, options);
   enum status status = played_run_read(options, &played, error);

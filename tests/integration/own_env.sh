@@ -346,7 +346,10 @@ pass_if "--env=join takes the environment from the first actor and trains on it"
 evaluates() {
   "$tree/scripts/eval.sh" "$@" --episodes=5 --policy=greedy >"$work/out" 2>"$work/err"
 }
-asks_where() { ! evaluates "$work/told" && says "say where it is here, --env=./my_env.so"; }
+asks_where() {
+  ! evaluates "$work/told" && says "say where it is here, --env=./my_env.so" &&
+    says "scripts/serve.sh can do without it"
+}
 pass_if "eval.sh asks where that environment is here" asks_where
 told_where() {
   evaluates "$work/told" --env=./meadow.so && grep -q '^evaluation episodes=5 ' "$work/out"

@@ -207,6 +207,23 @@ run cartpole random 1 8 --total_steps=1k --logdir=random --no_plot
 ended 20
 pass_if "an agent that learns nothing" not_served 2 "agent random learns nothing" random
 
+# ---- a run whose actors brought the environment
+"$tree/build/learner" --env=join --agent=ppo --num_envs=8 --listen="unix:$work/socket" \
+  --logdir=told --total_steps=3k --no_previous_reward --no_previous_action \
+  >out 2>"$work/err" </dev/null &
+run=$!
+wait_for 10 says "waiting at unix:$work/socket"
+"$tree/build/actor" --env=cartpole --envs=8 --learner="unix:$work/socket" >/dev/null 2>&1 &
+ended 60
+cp -r told here && sed -i 's/^env = join$/env = cartpole/' here/config.txt
+serve told here
+answers_of() { ask 200 value "/v1/models/$1:predict" -d "{\"instances\":[$state]}"; }
+as_here() { answers_of here && local here=$answer && answers_of told && is "$answer" "$here"; }
+pass_if "a run of --env=join: the same as where the environment is here" as_here
+stop_serving
+rm told/space.json
+pass_if "without its spaces" not_served 2 "bring back space.json" told
+
 # ---- a token
 new_token token
 serve a --token_file=token
