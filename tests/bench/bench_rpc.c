@@ -3,6 +3,8 @@
  *
  *   bench_rpc bare|ours [--procs=16] [--bytes=64] [--seconds=3]   one measurement; also
  *     [--reply_bytes=64] [--socket=PATH]                          of a UNIX socket
+ *   bench_rpc copy [--bytes=64] [--seconds=3]                     bytes that memcpy copies in a
+ *                                                               CPU second, a message at a time
  *   bench_rpc [--procs=16] [--seconds=3]                          both, and the median ratios
  *
  * "bare" is the shortest server that the C core allows; "ours" is rpc_server with an answer in
@@ -28,7 +30,13 @@
 #include "common/rpc/core.h"
 #include "common/rpc/server.h"
 
-enum { MAX_PROCS = 256, MAX_REPLY_BYTES = 1 << 16, WARM_UP_ROUNDS = 100, RUNS = 5 };
+enum {
+  MAX_PROCS = 256,
+  MAX_BYTES = 1 << 20,
+  MAX_REPLY_BYTES = 1 << 16,
+  WARM_UP_ROUNDS = 100,
+  RUNS = 5
+};
 
 struct setup {
   bool ours;
@@ -44,7 +52,7 @@ struct measured {
   double server_cpu_us; /* per message */
 };
 
-static uint8_t arena[1 << 20];
+static uint8_t arena[MAX_BYTES];
 static const uint8_t answer[MAX_REPLY_BYTES];
 static struct setup setup = {
     .procs = 16, .bytes = 64, .reply_bytes = 64, .seconds = 3}; /* read-only while it is measured */
@@ -202,7 +210,7 @@ _Noreturn static void run_client(int port_pipe) {
   char address[32];
   snprintf(address, sizeof(address), "127.0.0.1:%d", port);
   struct rpc_channel *channel =
-      rpc_channel_create(*setup.address ? setup.address : address, 1 << 16, NULL);
+      rpc_channel_create(*setup.address ? setup.address : address, MAX_REPLY_BYTES, NULL);
   struct rpc_call *call = rpc_call_open(channel, "/bench/Play");
   bool ended = false;
   while (!ended) {
@@ -241,7 +249,7 @@ static struct measured measure(void) {
                                      .num_queues = 1,
                                      .methods = &method,
                                      .num_methods = 1,
-                                     .max_message_bytes = 1 << 16};
+                                     .max_message_bytes = MAX_BYTES};
   struct bare_server bare = {0};
   struct rpc_server *server = NULL;
   struct error error;
@@ -284,6 +292,23 @@ static struct measured measure_apart(void) {
   close(ends[0]);
   waitpid(pid, NULL, 0);
   return m;
+}
+
+/* ---- copying alone: from one buffer to another, as a message's rows are */
+
+static void print_copy(void) {
+  static uint8_t message[MAX_BYTES];
+  double copied = 0;
+  int64_t begin_us = clock_process_cpu_us(), cpu_us;
+  memset(message, 1, sizeof(message));
+  do {
+    memcpy(arena, message, setup.bytes);
+    __asm__ volatile("" ::: "memory"); /* each time anew */
+    copied += (double)setup.bytes;
+    cpu_us = clock_process_cpu_us() - begin_us;
+  } while ((double)cpu_us < setup.seconds * 1e6);
+  printf("bench rpc mode=copy bytes=%zu bytes_per_cpu_s=%.0f\n", setup.bytes,
+         copied / (double)cpu_us * 1e6);
 }
 
 /* ---- both, interleaved */
@@ -331,12 +356,17 @@ int main(int argc, char **argv) {
     }
     mode = argv[i];
   }
-  bool known = !*mode || strcmp(mode, "bare") == 0 || strcmp(mode, "ours") == 0;
-  if (!known || setup.procs < 1 || setup.procs > MAX_PROCS || setup.bytes > 60000 ||
+  bool copies = strcmp(mode, "copy") == 0;
+  bool known = !*mode || copies || strcmp(mode, "bare") == 0 || strcmp(mode, "ours") == 0;
+  if (!known || setup.procs < 1 || setup.procs > MAX_PROCS || setup.bytes > MAX_BYTES ||
       setup.reply_bytes > MAX_REPLY_BYTES || !(setup.seconds > 0)) {
-    fprintf(stderr, "usage: %s [bare|ours] [--procs=1..%d] [--bytes=0..60000] [--seconds=S]\n",
-            argv[0], MAX_PROCS);
+    fprintf(stderr, "usage: %s [bare|ours|copy] [--procs=1..%d] [--bytes=0..%d] [--seconds=S]\n",
+            argv[0], MAX_PROCS, MAX_BYTES);
     return 2;
+  }
+  if (copies) {
+    print_copy();
+    return 0;
   }
   if (*mode) {
     setup.ours = *mode == 'o';
