@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "internal.h"
 #include "learner/device/cuda/portable.h"
 
 struct emulated_dnn {
@@ -102,8 +103,9 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t x, cudnnM
   return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- the choice: two offers, of which the faster one may not be taken. Whatever the descriptor
- * says, that for the gradient of the inputs is for FMA alone, as cuDNN mixes them */
+/* ---- the choice: three offers, of which the faster ones may not be taken: the second is for
+ * tensor cores, and in float32 that is all that is wrong with it. Whatever the descriptor says, the
+ * last one for the gradient of the inputs is for FMA alone, as cuDNN mixes them */
 
 static int places(int length, int zeros, int size, int stride) {
   return (length + 2 * zeros - size) / stride + 1;
@@ -117,16 +119,18 @@ static bool agree(const emulated_tensor *x, const emulated_filter *w, const emul
 }
 
 template <typename F>
-static cudnnStatus_t offer_two(bool possible, cudnnMathType_t math, int wanted, int *count,
-                               F *offer) {
-  if (!possible || wanted < 2) return CUDNN_STATUS_BAD_PARAM;
-  for (int i = 0; i < 2; i++) {
+static cudnnStatus_t make_offers(bool possible, const emulated_window *window, cudnnMathType_t math,
+                                 int wanted, int *count, F *offer) {
+  if (!possible || wanted < 3) return CUDNN_STATUS_BAD_PARAM;
+  for (int i = 0; i < 3; i++) {
     offer[i] = F();
     offer[i].memory = i == 0 ? 0 : 4096;
-    offer[i].mathType = math;
-    offer[i].determinism = i == 0 ? CUDNN_NON_DETERMINISTIC : CUDNN_DETERMINISTIC;
+    offer[i].algo = (decltype(F::algo))(i == 1);
+    offer[i].mathType = i == 1 ? CUDNN_TENSOR_OP_MATH : math;
+    bool may = i == 2 || (i == 1 && window->math == CUDNN_FMA_MATH);
+    offer[i].determinism = may ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
   }
-  *count = 2;
+  *count = 3;
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -136,21 +140,21 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorD
                                                      cudnnTensorDescriptor_t y, int wanted,
                                                      int *count,
                                                      cudnnConvolutionFwdAlgoPerf_t *offer) {
-  return offer_two(agree(x, w, window, y), window->math, wanted, count, offer);
+  return make_offers(agree(x, w, window, y), window, window->math, wanted, count, offer);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t window, cudnnTensorDescriptor_t dx, int wanted, int *count,
     cudnnConvolutionBwdDataAlgoPerf_t *offer) {
-  return offer_two(agree(dx, w, window, dy), CUDNN_FMA_MATH, wanted, count, offer);
+  return make_offers(agree(dx, w, window, dy), window, CUDNN_FMA_MATH, wanted, count, offer);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t window, cudnnFilterDescriptor_t dw, int wanted, int *count,
     cudnnConvolutionBwdFilterAlgoPerf_t *offer) {
-  return offer_two(agree(x, dw, window, dy), window->math, wanted, count, offer);
+  return make_offers(agree(x, dw, window, dy), window, window->math, wanted, count, offer);
 }
 
 /* ---- the convolutions */
@@ -227,17 +231,26 @@ KERNEL emulated_weights(float *dw, const float *x, const float *dy, emulated_con
   }
 }
 
-static bool is_plain(const void *alpha, const void *beta, size_t bytes) {
-  return *(const float *)alpha == 1 && *(const float *)beta == 0 && bytes >= 4096;
+/* What was offered for other arithmetic must not be asked for, or no test would notice. */
+static cudnnStatus_t check(const char *pass, int algorithm, const void *alpha, const void *beta,
+                           size_t bytes) {
+  const char *machine = getenv("ACORN_EMULATED_CUDA"), *word = "dnn_refuses:";
+  const char *refused = machine ? strstr(machine, word) : NULL;
+  if (refused && strcmp(refused + strlen(word), pass) == 0) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (algorithm != 0 || *(const float *)alpha != 1 || *(const float *)beta != 0 || bytes < 4096)
+    EMULATED_FAIL("cuDNN's convolution '%s' by algorithm %d with %zu bytes of workspace", pass,
+                  algorithm, bytes);
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
                                       cudnnTensorDescriptor_t x_shape, const void *x,
                                       cudnnFilterDescriptor_t w_shape, const void *w,
                                       cudnnConvolutionDescriptor_t window,
-                                      cudnnConvolutionFwdAlgo_t, void *, size_t bytes,
+                                      cudnnConvolutionFwdAlgo_t algorithm, void *, size_t bytes,
                                       const void *beta, cudnnTensorDescriptor_t y_shape, void *y) {
-  if (!is_plain(alpha, beta, bytes)) return CUDNN_STATUS_BAD_PARAM;
+  cudnnStatus_t status = check("forward", algorithm, alpha, beta, bytes);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   emulated_convolution v = {*x_shape, *y_shape, *w_shape, *window};
   LAUNCH(emulated_forward, 16, BLOCK, handle->stream, (float *)y, (const float *)x,
          (const float *)w, v);
@@ -248,11 +261,12 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            cudnnFilterDescriptor_t w_shape, const void *w,
                                            cudnnTensorDescriptor_t dy_shape, const void *dy,
                                            cudnnConvolutionDescriptor_t window,
-                                           cudnnConvolutionBwdDataAlgo_t, void *, size_t bytes,
-                                           const void *beta, cudnnTensorDescriptor_t dx_shape,
-                                           void *dx) {
-  if (!is_plain(alpha, beta, bytes) || window->math != CUDNN_FMA_MATH)
-    return CUDNN_STATUS_BAD_PARAM;
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void *,
+                                           size_t bytes, const void *beta,
+                                           cudnnTensorDescriptor_t dx_shape, void *dx) {
+  cudnnStatus_t status = check("inputs", algorithm, alpha, beta, bytes);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
+  if (window->math != CUDNN_FMA_MATH) EMULATED_FAIL("cuDNN's convolution 'inputs' in tf32");
   emulated_convolution v = {*dx_shape, *dy_shape, *w_shape, *window};
   LAUNCH(emulated_inputs, 1, 1, handle->stream, (float *)dx, (const float *)dy, (const float *)w,
          v);
@@ -263,10 +277,11 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              cudnnTensorDescriptor_t x_shape, const void *x,
                                              cudnnTensorDescriptor_t dy_shape, const void *dy,
                                              cudnnConvolutionDescriptor_t window,
-                                             cudnnConvolutionBwdFilterAlgo_t, void *, size_t bytes,
-                                             const void *beta, cudnnFilterDescriptor_t dw_shape,
-                                             void *dw) {
-  if (!is_plain(alpha, beta, bytes)) return CUDNN_STATUS_BAD_PARAM;
+                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void *,
+                                             size_t bytes, const void *beta,
+                                             cudnnFilterDescriptor_t dw_shape, void *dw) {
+  cudnnStatus_t status = check("weights", algorithm, alpha, beta, bytes);
+  if (status != CUDNN_STATUS_SUCCESS) return status;
   emulated_convolution v = {*x_shape, *dy_shape, *dw_shape, *window};
   LAUNCH(emulated_weights, 16, BLOCK, handle->stream, (float *)dw, (const float *)x,
          (const float *)dy, v);

@@ -1,5 +1,6 @@
 /* cuDNN as far as the plugin uses it: naive convolutions on the emulated runtime, pixel after pixel
- * (NHWC) in float. ACORN_EMULATED_CUDA=no_dnn: as if it were not installed.
+ * (NHWC) in float. ACORN_EMULATED_CUDA=no_dnn: as if it were not installed; dnn_refuses:PASS, which
+ * is forward, inputs or weights: such a convolution is offered and then refused.
  * Upstream: learner/device/cuda/conv_dnn.cu. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_CUDNN_H
 #define ACORN_TESTS_EMULATED_CUDA_CUDNN_H
@@ -14,16 +15,17 @@
 typedef enum {
   CUDNN_STATUS_SUCCESS = 0,
   CUDNN_STATUS_NOT_INITIALIZED = 1001,
-  CUDNN_STATUS_BAD_PARAM = 2000
+  CUDNN_STATUS_BAD_PARAM = 2000,
+  CUDNN_STATUS_NOT_SUPPORTED = 3000
 } cudnnStatus_t;
 typedef enum { CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC } cudnnTensorFormat_t;
 typedef enum { CUDNN_DATA_FLOAT } cudnnDataType_t;
 typedef enum { CUDNN_CONVOLUTION, CUDNN_CROSS_CORRELATION } cudnnConvolutionMode_t;
-typedef enum { CUDNN_DEFAULT_MATH = 0, CUDNN_FMA_MATH = 3 } cudnnMathType_t;
+typedef enum { CUDNN_DEFAULT_MATH = 0, CUDNN_TENSOR_OP_MATH, CUDNN_FMA_MATH = 3 } cudnnMathType_t;
 typedef enum { CUDNN_NON_DETERMINISTIC, CUDNN_DETERMINISTIC } cudnnDeterminism_t;
-typedef enum { EMULATED_FORWARD } cudnnConvolutionFwdAlgo_t;
-typedef enum { EMULATED_INPUTS } cudnnConvolutionBwdDataAlgo_t;
-typedef enum { EMULATED_WEIGHTS } cudnnConvolutionBwdFilterAlgo_t;
+typedef enum { EMULATED_FORWARD, EMULATED_FORWARD_OF_TENSORS } cudnnConvolutionFwdAlgo_t;
+typedef enum { EMULATED_INPUTS, EMULATED_INPUTS_OF_TENSORS } cudnnConvolutionBwdDataAlgo_t;
+typedef enum { EMULATED_WEIGHTS, EMULATED_WEIGHTS_OF_TENSORS } cudnnConvolutionBwdFilterAlgo_t;
 
 typedef struct emulated_dnn *cudnnHandle_t;
 typedef struct emulated_tensor *cudnnTensorDescriptor_t;

@@ -54,10 +54,9 @@ void cuda_conv_forward(struct device *d, pixel *y, const pixel *x, const real *w
   if (tiles_take(cuda, &f.shape)) {
     f.shape = shape_in_pairs(&f.shape);
     conv_tiles_forward(cuda, &f);
-  } else if (conv_dnn_takes(cuda, &f.shape))
-    conv_dnn_forward(cuda, &f);
-  else
+  } else if (!conv_dnn_forward(cuda, &f)) {
     conv_columns_forward(cuda, &f);
+  }
 }
 
 /* The gradient of the weights first: it takes dy through the activation. */
@@ -80,9 +79,7 @@ void cuda_conv_backward(struct device *d, pixel *dx, real *dw, real *db, pixel *
                             (const float *)weights,    act, open, add, {}};
   if (tiles_take(cuda, &b.shape))
     tiles_backward(cuda, &b);
-  else if (conv_dnn_takes(cuda, &b.shape))
-    conv_dnn_backward(cuda, &b);
-  else
+  else if (!conv_dnn_backward(cuda, &b))
     conv_columns_backward(cuda, &b);
 }
 

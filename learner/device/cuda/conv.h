@@ -68,10 +68,10 @@ void conv_tiles_weights(struct cuda *cuda, const struct conv_backward *b);
 /* dx, of a gradient that came through the activation already. */
 void conv_tiles_inputs(struct cuda *cuda, const struct conv_backward *b);
 
-/* conv_dnn.cu: float and tf32 by cuDNN, where it is present and knows the window. */
-bool conv_dnn_takes(struct cuda *cuda, const struct conv_shape *shape);
-void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f);
-void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b);
+/* conv_dnn.cu: float and tf32 by cuDNN, where it is present and knows the window; else false, and
+ * nothing is done. */
+bool conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f);
+bool conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b);
 void conv_dnn_destroy(struct cuda *cuda);
 
 #endif

@@ -1,6 +1,7 @@
 /* Convolutions in float and tf32 by cuDNN, which is looked for when the first one is asked for: the
- * program runs without it. Only algorithms that sum in a fixed order are used. cuDNN wants weights
- * with the outputs first (O, places, C), so each pass copies them on its way. */
+ * program runs without it. Only algorithms that sum in a fixed order are used; a shape for which
+ * cuDNN offers none, or refuses its own offer when it is first used, goes by columns. cuDNN wants
+ * weights with the outputs first (O, places, C), so each pass copies them on its way. */
 #include <cudnn.h>
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ enum dnn_pass { DNN_FORWARD, DNN_INPUTS, DNN_WEIGHTS, DNN_PASSES };
 /* What cuDNN needs for one shape, once worked out. */
 struct dnn_plan {
   struct conv_shape shape;
-  bool usable, tf32;
+  bool usable, tf32, worked[DNN_PASSES]; /* worked: at least once */
   cudnnTensorDescriptor_t x, y;
   cudnnFilterDescriptor_t w;
   cudnnConvolutionDescriptor_t window[DNN_PASSES]; /* each with the arithmetic of its algorithm */
@@ -119,14 +120,18 @@ static void describe(struct dnn *dnn, struct dnn_plan *plan) {
 enum { DNN_ALGORITHMS = 16 };
 static const size_t DNN_WORKSPACE_BYTES = (size_t)256 << 20;
 
-/* The first of what cuDNN offers, fastest first, that works and sums in a fixed order. What is
- * offered holds for the offer's arithmetic alone; in float32 that stays CUDNN_FMA_MATH. */
+/* An offer holds for its own arithmetic alone, which in float32 stays CUDNN_FMA_MATH. */
+static bool is_offered(const struct dnn_plan *p, cudnnMathType_t math) {
+  return p->tf32 || math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH;
+}
+
+/* The first of what cuDNN offers, fastest first, that works and sums in a fixed order. */
 template <typename F>
 static bool choose(struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass, const F *offer,
                    int count, decltype(F::algo) *algorithm) {
   for (int i = 0; i < count; i++) {
     if (offer[i].status != CUDNN_STATUS_SUCCESS || offer[i].determinism != CUDNN_DETERMINISTIC ||
-        offer[i].memory > DNN_WORKSPACE_BYTES)
+        offer[i].memory > DNN_WORKSPACE_BYTES || !is_offered(p, offer[i].mathType))
       continue;
     *algorithm = offer[i].algo;
     p->bytes[pass] = offer[i].memory;
@@ -183,11 +188,22 @@ static bool is_even(int length, int before, int places, int size, int stride) {
   return length + 2 * before >= size && (length + 2 * before - size) / stride + 1 == places;
 }
 
-bool conv_dnn_takes(struct cuda *cuda, const struct conv_shape *s) {
+static bool takes(struct cuda *cuda, const struct conv_shape *s) {
   return !cuda->bf16 && !cuda->without[CUDA_DNN] && !s->low &&
          is_even(s->H, s->above, s->h, s->size, s->stride) &&
          is_even(s->W, s->left, s->w, s->size, s->stride) && dnn_of(cuda)->present &&
          plan_for(cuda, s)->usable;
+}
+
+/* What came of a pass. A refusal of the first one leaves the shape to columns; a later one is an
+ * error. */
+static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
+                  cudnnStatus_t status) {
+  if (status != CUDNN_STATUS_SUCCESS && p->worked[pass])
+    cuda_failed(__FILE__, __LINE__, "convolution", "cuDNN", dnn->cudnnGetErrorString(status));
+  p->worked[pass] = p->usable = status == CUDNN_STATUS_SUCCESS;
+  if (!p->usable) (void)cudaGetLastError();
+  return p->usable;
 }
 
 /* ---- weights */
@@ -260,21 +276,25 @@ KERNEL finish(float *y, const float *b, const float *residual, bool relu, size_t
   }
 }
 
-void conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
+bool conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
   const struct conv_shape *s = &f->shape;
+  if (!takes(cuda, s)) return false;
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
   size_t weights = weights_bytes(s), seen = opened_bytes(s, f->open);
   char *room = (char *)cuda_scratch(cuda, weights + seen + p->bytes[DNN_FORWARD]);
   const void *x = f->open ? opened(cuda, room + weights, f->x, s) : f->x;
   float one = 1, zero = 0, *y = (float *)f->y;
-  DNN_CHECK(dnn, cudnnConvolutionForward(dnn->handle, &one, p->x, x, p->w,
-                                         weights_in(cuda, room, f->weights, s),
-                                         p->window[DNN_FORWARD], p->forward, room + weights + seen,
-                                         p->bytes[DNN_FORWARD], &zero, p->y, y));
+  if (!works(dnn, p, DNN_FORWARD,
+             dnn->cudnnConvolutionForward(dnn->handle, &one, p->x, x, p->w,
+                                          weights_in(cuda, room, f->weights, s),
+                                          p->window[DNN_FORWARD], p->forward, room + weights + seen,
+                                          p->bytes[DNN_FORWARD], &zero, p->y, y)))
+    return false;
   size_t count = conv_pixels_written(s) * (size_t)s->O;
   LAUNCH(finish, blocks_for(count), BLOCK, cuda->stream, y, f->b, (const float *)f->residual,
          f->act == ACTIVATION_RELU, count, s->O);
+  return true;
 }
 
 /* ---- backward */
@@ -291,32 +311,70 @@ static struct columns bias_gradient(const struct conv_backward *b) {
   return c;
 }
 
-void conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
+/* Scratch memory of a backward pass. */
+struct backward_room {
+  void *sums;
+  float *weights;       /* or their gradient, outputs first */
+  void *through, *work; /* through: of `open` */
+};
+
+static struct backward_room room_for(struct cuda *cuda, const struct conv_backward *b,
+                                     const struct dnn_plan *p, size_t sums) {
+  size_t weights = weights_bytes(&b->shape), seen = opened_bytes(&b->shape, b->open),
+         for_weights = p->bytes[DNN_WEIGHTS], for_inputs = p->bytes[DNN_INPUTS],
+         work = for_weights > for_inputs ? for_weights : for_inputs;
+  char *room = (char *)cuda_scratch(cuda, sums + weights + seen + work);
+  return {room, (float *)(room + sums), room + sums + weights, room + sums + weights + seen};
+}
+
+static bool gradient_of_weights(struct dnn *dnn, struct dnn_plan *p, const struct conv_backward *b,
+                                const struct backward_room *room) {
+  float one = 1, zero = 0;
+  return works(dnn, p, DNN_WEIGHTS,
+               dnn->cudnnConvolutionBackwardFilter(
+                   dnn->handle, &one, p->x, b->open ? room->through : b->x, p->y, b->dy,
+                   p->window[DNN_WEIGHTS], p->weights, room->work, p->bytes[DNN_WEIGHTS], &zero,
+                   p->w, room->weights));
+}
+
+static bool gradient_of_inputs(struct dnn *dnn, struct dnn_plan *p, const struct conv_backward *b,
+                               const struct backward_room *room) {
+  float one = 1, zero = 0;
+  return works(dnn, p, DNN_INPUTS,
+               dnn->cudnnConvolutionBackwardData(dnn->handle, &one, p->w, room->weights, p->y,
+                                                 b->dy, p->window[DNN_INPUTS], p->inputs,
+                                                 room->work, p->bytes[DNN_INPUTS], &zero, p->x,
+                                                 b->open ? room->through : b->dx));
+}
+
+/* Tries the passes that have not worked yet, before anything but scratch memory, and dx where it is
+ * not added to, has changed. */
+static bool try_backward(struct dnn *dnn, struct dnn_plan *p, const struct conv_backward *b,
+                         const struct backward_room *room) {
+  return (p->worked[DNN_WEIGHTS] || gradient_of_weights(dnn, p, b, room)) &&
+         (!b->dx || p->worked[DNN_INPUTS] || gradient_of_inputs(dnn, p, b, room));
+}
+
+bool conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
   const struct conv_shape *s = &b->shape;
+  if (!takes(cuda, s)) return false;
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
   struct columns columns = bias_gradient(b);
-  size_t sums = columns_bytes(cuda, &columns), seen = opened_bytes(s, b->open),
-         for_weights = p->bytes[DNN_WEIGHTS], for_inputs = p->bytes[DNN_INPUTS],
-         work = for_weights > for_inputs ? for_weights : for_inputs;
-  char *room = (char *)cuda_scratch(cuda, sums + weights_bytes(s) + seen + work);
-  float one = 1, zero = 0, *weights = (float *)(room + sums);
-  void *through = room + sums + weights_bytes(s), *workspace = (char *)through + seen;
-  const void *x = b->open ? opened(cuda, through, b->x, s) : b->x;
-  cuda_turn_columns(cuda, &columns, room);
-  DNN_CHECK(dnn, cudnnConvolutionBackwardFilter(dnn->handle, &one, p->x, x, p->y, b->dy,
-                                                p->window[DNN_WEIGHTS], p->weights, workspace,
-                                                for_weights, &zero, p->w, weights));
+  struct backward_room room = room_for(cuda, b, p, columns_bytes(cuda, &columns));
+  if (!try_backward(dnn, p, b, &room)) return false;
+  if (b->open) opened(cuda, room.through, b->x, s);
+  cuda_turn_columns(cuda, &columns, room.sums);
+  gradient_of_weights(dnn, p, b, &room);
   LAUNCH(outputs_last, blocks_for(weights_count(s)), BLOCK, cuda->stream, b->dw,
-         (const float *)weights, b->add, conv_places(s) * s->C, s->O);
-  if (!b->dx) return;
-  DNN_CHECK(dnn, cudnnConvolutionBackwardData(dnn->handle, &one, p->w,
-                                              weights_in(cuda, weights, b->weights, s), p->y, b->dy,
-                                              p->window[DNN_INPUTS], p->inputs, workspace,
-                                              for_inputs, &zero, p->x, b->open ? through : b->dx));
+         (const float *)room.weights, b->add, conv_places(s) * s->C, s->O);
+  if (!b->dx) return true;
+  weights_in(cuda, room.weights, b->weights, s);
+  gradient_of_inputs(dnn, p, b, &room);
   if (b->open)
     LAUNCH(add_through, blocks_for(read_count(s)), BLOCK, cuda->stream, (float *)b->dx,
-           (const float *)through, (const float *)b->x, read_count(s));
+           (const float *)room.through, (const float *)b->x, read_count(s));
+  return true;
 }
 
 void conv_dnn_destroy(struct cuda *cuda) {

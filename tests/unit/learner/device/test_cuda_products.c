@@ -529,6 +529,18 @@ static void test_convolutions_without_cudnn(void **state) {
   unsetenv("ACORN_EMULATED_CUDA");
 }
 
+/* A convolution that cuDNN offers and then refuses goes by columns, from its first use on. */
+static void test_convolutions_that_cudnn_refuses(void **state) {
+  (void)state;
+  static const char *const machines[] = {"dnn_refuses:forward", "dnn_refuses:inputs",
+                                         "dnn_refuses:weights"};
+  for (int i = 0; i < 3; i++) {
+    setenv("ACORN_EMULATED_CUDA", machines[i], 1);
+    with_precision(convolutions, "float32");
+  }
+  unsetenv("ACORN_EMULATED_CUDA");
+}
+
 /* Each by the way that is behind the one which takes it else. */
 static void without(const char *way, void (*body)(struct both *t)) {
   setenv("ACORN_CUDA_WITHOUT", way, 1);
@@ -552,6 +564,7 @@ int main(void) {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_pooled_convolutions),
       cmocka_unit_test(test_convolutions_without_cudnn),
+      cmocka_unit_test(test_convolutions_that_cudnn_refuses),
       cmocka_unit_test(test_other_ways),
       cmocka_unit_test(test_weights_may_change),
   };
