@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/log.h"
 #include "learner/device/libraries.h"
 #include "learner/device/plugin.h"
 
@@ -126,11 +127,16 @@ static enum status check_version(const struct device_plugin *plugin, const char 
                      sizeof(struct device_ops));
 }
 
+static void warn(const char *text) {
+  log_warn("%s", text);
+}
+
 static enum status load_plugin(const struct device_plugin **out, struct error *error) {
   static const struct device_plugin_host host = {.check_failed = check_failed,
                                                  .give_up = check_give_up,
                                                  .alloc = check_alloc,
-                                                 .load_library = load_named};
+                                                 .load_library = load_named,
+                                                 .warn = warn};
   char path[PATH_MAX];
   plugin_path(path);
   if (access(path, F_OK) != 0)

@@ -9,7 +9,7 @@
 #include "learner/device/create.h"
 
 /* To be raised when a struct of device.h or of this file changes, or the list of rules. */
-enum { DEVICE_PLUGIN_VERSION = 13 };
+enum { DEVICE_PLUGIN_VERSION = 14 };
 
 /* Functions that the plugin calls: the first three are those of common/base/check.h. */
 struct device_plugin_host {
@@ -18,6 +18,8 @@ struct device_plugin_host {
   void *(*alloc)(size_t count, size_t size);
   /* As dlopen, also where the loader does not look (cuda_plugin.c); NULL: it is nowhere. */
   void *(*load_library)(const char *name);
+  /* A line in the log. */
+  void (*warn)(const char *text);
 };
 
 struct device_plugin {

@@ -3,17 +3,18 @@
 void recorded_run(struct recorded *recorded, struct device *device, void (*give)(void *context),
                   void *context) {
   const struct device_ops *ops = device->ops;
-  if (!recorded->has_run || !ops->record) {
-    give(context);
-    recorded->has_run = true;
-    return;
-  }
-  if (!recorded->recording) {
+  bool records = recorded->has_run && ops->record && !recorded->failed;
+  if (records && !recorded->recording) {
     ops->record(device);
     give(context);
     recorded->recording = ops->recorded(device);
+    recorded->failed = !recorded->recording;
   }
-  ops->play(device, recorded->recording);
+  if (recorded->recording)
+    ops->play(device, recorded->recording);
+  else
+    give(context);
+  recorded->has_run = true;
 }
 
 void recorded_forget(struct recorded *recorded, struct device *device) {

@@ -15,6 +15,7 @@
 /* Zero: nothing has run yet. */
 struct recorded {
   bool has_run;
+  bool failed;                        /* to record: it is called each time */
   struct device_recording *recording; /* NULL before the second run, or on devices without */
 };
 

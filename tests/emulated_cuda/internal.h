@@ -84,6 +84,7 @@ void hidden_wake(uint32_t *word);
 struct machine {
   cudaError_t without_device;  /* what the first call returns; cudaSuccess */
   cudaError_t without_context; /* what the first use of a GPU returns; cudaSuccess */
+  bool without_graphs;         /* what is captured is invalid */
   int driver, gpus;
   size_t memory;
   long order;    /* of threads in a block and of blocks: 0, as they are numbered; -1, the other way

@@ -25,6 +25,8 @@ static void read_word(const char *word) {
     machine.without_device = cudaErrorNoDevice;
   } else if (strcmp(word, "busy") == 0) {
     machine.without_context = cudaErrorDevicesUnavailable;
+  } else if (strcmp(word, "no_graphs") == 0) {
+    machine.without_graphs = true;
   } else if (strncmp(word, "gpus:", 5) == 0) {
     machine.gpus = (int)number;
   } else if (strncmp(word, "memory:", 7) == 0) {
@@ -50,6 +52,7 @@ static void read_word(const char *word) {
 static void read_machine() {
   machine = (struct machine){.without_device = cudaSuccess,
                              .without_context = cudaSuccess,
+                             .without_graphs = false,
                              .driver = CUDART_VERSION,
                              .gpus = 1,
                              .memory = (size_t)8 << 30,

@@ -659,9 +659,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
   graph->records = capture->records;
   graph->lanes.resize(capture->lanes.size());
   delete capture;
-  if (!is_joined) {
+  if (!is_joined || machine_get()->without_graphs) {
     cudaGraphDestroy(graph);
-    return machine_error(cudaErrorStreamCaptureUnjoined);
+    return machine_error(is_joined ? cudaErrorStreamCaptureInvalidated
+                                   : cudaErrorStreamCaptureUnjoined);
   }
   *out = graph;
   return machine_error(machine_broken());

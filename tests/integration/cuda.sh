@@ -93,6 +93,12 @@ export CUDA_LAUNCH_BLOCKING=1
 on "" "${alike[@]}" --logdir=directly
 unset CUDA_LAUNCH_BLOCKING
 pass_if "and so do operations that are called directly, not recorded" same directly
+on no_graphs "${alike[@]}" --logdir=refused
+goes_on() {
+  same refused &&
+    [ "$(cat out err | grep -c 'cannot be recorded (cudaErrorStreamCaptureInvalidated')" = 1 ]
+}
+pass_if "and so does a GPU that refuses to record, which is logged once" goes_on
 
 # ---- a kernel's error: adam runs in training only, random_uniforms in inference only
 

@@ -246,16 +246,36 @@ static void cuda_record(struct device *d) {
   cuda->recorded = {};
 }
 
+/* Nothing of it has run. Copies of weights that were to be made in it are not there. */
+static void give_up_recording(struct cuda *cuda, cudaError_t failure) {
+  static bool warned;
+  char text[256];
+  (void)cudaGetLastError();
+  CUDA_CHECK(cudaGetLastError()); /* a kernel's error stays */
+  cuda_weights_changed(&cuda->device);
+  if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
+  snprintf(text, sizeof text,
+           "device cuda: operations cannot be recorded (%s: %s): they are given one by one, which "
+           "is slower where they are small",
+           cudaGetErrorName(failure), cudaGetErrorString(failure));
+  cuda_warn(text);
+}
+
 static struct device_recording *cuda_recorded(struct device *d) {
   struct cuda *cuda = cuda_of(d);
   CHECK(cuda->is_recording, "device cuda: nothing is recorded");
   struct device_recording *recording = (struct device_recording *)check_alloc(1, sizeof *recording);
-  cudaGraph_t graph;
-  CUDA_CHECK(cudaStreamEndCapture(cuda->stream, &graph));
+  cudaGraph_t graph = NULL;
+  cudaError_t failure = cudaStreamEndCapture(cuda->stream, &graph);
   cuda->is_recording = false;
   recording->traffic = cuda->recorded;
-  CUDA_CHECK(cudaGraphInstantiate(&recording->graph, graph, 0));
-  CUDA_CHECK(cudaGraphDestroy(graph));
+  if (failure == cudaSuccess) failure = cudaGraphInstantiate(&recording->graph, graph, 0);
+  if (graph) CUDA_CHECK(cudaGraphDestroy(graph));
+  if (failure != cudaSuccess) {
+    free(recording);
+    give_up_recording(cuda, failure);
+    return NULL;
+  }
   CUDA_CHECK(cudaGraphUpload(recording->graph, cuda->stream));
   return recording;
 }

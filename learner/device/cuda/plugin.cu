@@ -42,6 +42,10 @@ void *cuda_library(const char *name) {
   return host.load_library(name);
 }
 
+void cuda_warn(const char *text) {
+  host.warn(text);
+}
+
 /* A later call returns a kernel's error: a run with CUDA_LAUNCH_BLOCKING=1 shows which kernel it
  * was. */
 void cuda_failed(const char *file, int line, const char *call, const char *name,

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "learner/device/recorded.h"
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/skip.h"
 
@@ -207,6 +208,50 @@ static void test_without_graphs(void **state) {
   require_text(&outcome, "runs one by one");
 }
 
+/* A layer wide enough for a copy of its weights in bf16. */
+struct layer {
+  struct testing t;
+  real *x, *w, *b, *y;
+};
+enum { LAYER_I = 512, LAYER_O = 256 };
+
+static void give_layer(void *context) {
+  struct layer *layer = context;
+  struct device *d = layer->t.device;
+  d->ops->linear_forward(d, layer->y, layer->x, LAYER_I, layer->w, layer->b, ACTIVATION_NONE, 1,
+                         LAYER_I, LAYER_O);
+}
+
+/* The weights change between the run before and the one that is to be recorded. */
+static void record_in_vain(struct device *d) {
+  struct layer layer = {.t = {.device = d}};
+  struct recorded recorded = {0};
+  layer.x = testing_room(&layer.t, LAYER_I);
+  layer.w = testing_room(&layer.t, LAYER_I * LAYER_O);
+  layer.b = testing_room(&layer.t, LAYER_O);
+  layer.y = testing_room(&layer.t, LAYER_O);
+  device_fill(d, layer.x, 1, LAYER_I);
+  device_fill(d, layer.b, 0, LAYER_O);
+  for (int k = 1; k <= 3; k++) {
+    float sum;
+    device_fill(d, layer.w, (float)k, LAYER_I * LAYER_O);
+    d->ops->weights_changed(d);
+    recorded_run(&recorded, d, give_layer, &layer);
+    d->ops->download(d, &sum, layer.y, 1);
+    printf("%g ", (double)sum);
+  }
+  fflush(stdout);
+}
+
+static void test_refused_graphs(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct attempt attempt = {.machine = "no_graphs", .options = {.precision = "bf16"}};
+  struct outcome outcome = run_attempt(&attempt, record_in_vain);
+  require_text(&outcome, "cannot be recorded (cudaErrorStreamCaptureInvalidated");
+  require_text(&outcome, "512 1024 1536");
+}
+
 static void test_reason(void **state) {
   (void)state;
   struct error reason;
@@ -350,15 +395,11 @@ static void test_created_while_another_allocates(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_kernel_error),
-      cmocka_unit_test(test_without_graphs),
-      cmocka_unit_test(test_reason),
-      cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_spilled),
-      cmocka_unit_test(test_created_while_another_allocates),
+      cmocka_unit_test(test_refusals),       cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_kernel_error),
+      cmocka_unit_test(test_without_graphs), cmocka_unit_test(test_refused_graphs),
+      cmocka_unit_test(test_reason),         cmocka_unit_test(test_marks),
+      cmocka_unit_test(test_spilled),        cmocka_unit_test(test_created_while_another_allocates),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
