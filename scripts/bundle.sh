@@ -39,9 +39,11 @@ copy_terms() {
   done
 }
 
-# What scripts/gpu_check.sh needs besides the programs.
+# What scripts/gpu_check.sh and scripts/cuda_plugin.sh need besides the programs.
 copy_check() {
-  cp scripts/{gpu_check,find_cuda,run_units}.sh "$bundle/scripts"
+  cp scripts/{gpu_check,find_cuda,run_units,cuda_plugin}.sh "$bundle/scripts"
+  cp --parents learner/device/cuda/* learner/device/*.h learner/rules/*.{h,inc} common/base/*.h \
+    common/base/{decimal,status}.c learner/device/shapes.c "$bundle"
   cp --parents tests/bench/{lib.sh,bench_torch_gpu.py} tests/golden/*/*.txt "$bundle"
   git describe --always --dirty >"$bundle/COMMIT" 2>/dev/null || echo unknown >"$bundle/COMMIT"
 }
@@ -73,7 +75,8 @@ plot.sh needs gnuplot, watch.sh ffmpeg, sweep.py and track.py Python. Environmen
 
 build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and CUDA's
 libraries in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders (nvidia-cublas).
-scripts/gpu_check.sh, if it is there, tests and measures it on this machine's GPU.
+scripts/gpu_check.sh, if it is there, tests and measures it on this machine's GPU, and
+scripts/cuda_plugin.sh builds it anew from the sources in learner/, with nvcc and gcc.
 TEXT
 tar -C build/bundle -czf build/bundle/acorn.tar.gz acorn
 echo "$bundle: $(du -sh "$bundle" | cut -f 1), ${#paths[@]} libraries;" \

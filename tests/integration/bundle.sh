@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The bundle: its programs load their libraries from it, and it trains where none are installed.
+# SLOW_TESTS=1 builds the GPU plugin anew from it.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 bundle=$tree/build/bundle/acorn
 unset LD_LIBRARY_PATH
@@ -73,4 +74,24 @@ pass_if "it trains in a root that holds libc alone" trained
 rm -r root/opt/acorn/lib
 broken() { ! inside /opt/acorn/build/actor --help >out 2>err && grep -q 'shared libraries' err; }
 pass_if "which it does not without its libraries" broken
+
+# ---- the GPU plugin, built anew by nvcc and gcc
+
+[ -e unpacked/acorn/build/libacorn_cuda.so ] && [ -n "${SLOW_TESTS:-}" ] || finish
+export ACORN_CUDA_PLUGIN=$work/unpacked/acorn/build/libacorn_cuda.so
+rm "$ACORN_CUDA_PLUGIN"
+# Where no header of the packages that the programs need is to be seen.
+alone() {
+  unshare "${user[@]}" --mount bash -c '
+    for folder in /usr/include/{grpc,protobuf-c,google,absl,uv}; do
+      mount -t tmpfs none "$folder" || exit
+    done
+    exec "$@"' - "$@"
+}
+rebuilds() {
+  alone unpacked/acorn/scripts/cuda_plugin.sh 90 >out 2>err || return 1
+  unpacked/acorn/build/tests/bench/bench_device train 0 --env=cartpole --device=cuda >out 2>&1 ||
+    grep -q 'no NVIDIA driver' out
+}
+pass_if "the GPU plugin can be built anew from it by nvcc and gcc, and is loaded" rebuilds
 finish
