@@ -34,6 +34,11 @@ resumes() {
 }
 pass_if "--resume continues the newest run" resumes
 
+run cartpole vtrace 2 4 --total_steps=60k --resume --queues=2
+ended
+goes_on() { is "$code" 0 && [ "$(value steps)" -ge 60000 ]; }
+pass_if "so it does with two queue threads and one for inference" goes_on
+
 # The second one starts where clocks show 26 hours less, and is the newer one all the same.
 export TZ=LINT-14
 run tmaze vtrace 1 4 --total_steps=4k
