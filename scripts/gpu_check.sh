@@ -450,10 +450,12 @@ bench_inference() {
 }
 
 bench_runs() {
-  local seconds=$((quick ? 0 : 10)) actors=$((quick ? 2 : 12)) network
-  figure "whole system: CartPole, 12 actors x 256 environments, steps/s" \
-    "$(rate $seconds train/steps cartpole vtrace $actors $((quick ? 8 : 256)) --batch_size=256)" \
-    reported
+  local seconds=$((quick ? 0 : 10)) actors=$((quick ? 2 : 12)) network queues
+  for queues in 0 2; do
+    figure "whole system: CartPole, 12 actors x 256 environments, --queues=$queues, steps/s" \
+      "$(rate $seconds train/steps cartpole vtrace $actors $((quick ? 8 : 256)) \
+        --batch_size=256 --queues=$queues)" reported
+  done
   for network in shallow deep; do
     figure "whole system: synthetic 84x84, impala_$network, bf16, 12 x 256, frames/s" \
       "$(rate $seconds train/steps synthetic vtrace $actors $((quick ? 4 : 256)) \
