@@ -56,15 +56,15 @@ enum status played_run_read(struct learner_options *options, const struct played
   enum status status = read_options(options, played, error);
   bool was_brought = strcmp(options->env, "join") == 0;
   struct space ignored;
+  struct error why = {.text = "scripts/export.sh and scripts/serve.sh can do without it"};
   if (status == STATUS_OK && was_brought &&
-      !(played->spaces_alone && folder_read_space(&ignored, played->folder, error) == STATUS_OK))
+      !(played->spaces_alone && folder_read_space(&ignored, played->folder, &why) == STATUS_OK))
     status = status_fail(error, STATUS_INVALID,
                          "%s was trained on an environment that its actors brought (--env=join): "
-                         "say where it is here, --env=./my_env.so or --env=gym:ID; %s",
+                         "say where it is here, --env=./my_env.so or --env=gym:ID%s%s",
                          played->folder,
-                         played->spaces_alone
-                             ? "or bring back space.json of the run folder, which is not there"
-                             : "scripts/export.sh and scripts/serve.sh can do without it");
+                         played->spaces_alone ? ", or bring back what tells its spaces: " : "; ",
+                         why.text);
   if (status != STATUS_OK) return status;
   learner_options_apply_preset(options);
   status = learner_options_check(options, error);

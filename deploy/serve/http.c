@@ -284,7 +284,7 @@ static enum MHD_Result answer_server(const struct call *call, const char *what) 
 
 /* ---- inference */
 
-/* On the version's thread. */
+/* On the thread that computed the outputs. */
 static void done(struct request *request) {
   struct call *call = request->context;
   struct http *http = call->http;

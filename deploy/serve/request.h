@@ -28,7 +28,7 @@ struct request {
   int slot; /* of the sequence; -1: none */
   int64_t queued_us;
   struct request *next;
-  /* Called once, on the version's thread, when the outputs are there. */
+  /* Called once, on the thread that computed them, when the outputs are there. */
   void (*done)(struct request *request);
   void *context;
 };

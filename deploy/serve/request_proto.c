@@ -109,7 +109,10 @@ enum status request_read_proto(struct request *request, const Inference__ModelIn
                                struct error *error) {
   size_t num_raw = message->n_raw_input_contents;
   enum status status = read_parameters(request, message, error);
-  snprintf(request->id, sizeof(request->id), "%s", message->id);
+  if (strlen(message->id) >= sizeof(request->id))
+    return status_fail(error, STATUS_INVALID, "the id has %zu bytes: at most %d",
+                       strlen(message->id), REQUEST_ID_BYTES - 1);
+  strcpy(request->id, message->id);
   if (num_raw && num_raw != message->n_inputs)
     return status_fail(error, STATUS_INVALID,
                        "%zu raw_input_contents for %zu inputs: give one for each, or none", num_raw,

@@ -15,8 +15,9 @@ enum {
   MAX_VERSIONS = 64,
   NUMBER_BYTES = 24,
   NUM_METHODS = 7,
-  MAX_BURST = 256, /* events before requests that came with them begin */
-  MAX_HEADER = 11  /* a tag and 64 bits in sevens */
+  MAX_CALLS = 8192, /* open at a time, 12 KB each */
+  MAX_BURST = 256,  /* events before requests that came with them begin */
+  MAX_HEADER = 11   /* a tag and 64 bits in sevens */
 };
 enum stream_field { STREAM_ERROR = 1, STREAM_RESPONSE = 2 }; /* of ModelStreamInferResponse */
 
@@ -96,6 +97,13 @@ static void reply_stream(struct rpc_stream *stream, enum stream_field field, con
   rpc_stream_reply(stream, header, field_header(header, field, count), bytes, count);
 }
 
+/* In ASCII: what a text quotes may be cut inside a character, and a string of proto3 is UTF-8. */
+static void refuse_message(struct rpc_stream *stream, struct error *error) {
+  for (char *at = error->text; *at; at++)
+    if (*at & 0x80) *at = '?';
+  reply_stream(stream, STREAM_ERROR, error->text, strlen(error->text));
+}
+
 static void done(struct request *request) {
   struct call *call = request->context;
   atomic_int *in_hand = &call->rpc->service->in_hand;
@@ -114,8 +122,8 @@ static void done(struct request *request) {
   atomic_fetch_sub(in_hand, 1);
 }
 
-/* Requests that come together are one batch: it begins once no other event is there. `next`: the
- * model of the next request; NULL: there is none. */
+/* Requests that are read together are one batch: it begins once no other event is there. `next`:
+ * the model of the next request; NULL: there is none. */
 static void begin(struct rpc *rpc, struct model *next) {
   struct model *waits = rpc->waits;
   rpc->waits = next;
@@ -157,7 +165,7 @@ static void infer(struct rpc *rpc, struct rpc_stream *stream, bool streams,
   enum status status = submit(call, message, &error);
   if (status != STATUS_OK) {
     if (streams)
-      reply_stream(stream, STREAM_ERROR, error.text, strlen(error.text));
+      refuse_message(stream, &error);
     else
       refuse(stream, status, error.text);
     request_deinit(&call->request);
@@ -306,8 +314,8 @@ static void *drive(void *argument) {
   struct rpc *rpc = argument;
   for (unsigned handled = 0;; handled++) {
     int events = rpc_server_poll(rpc->server, 0, rpc->waits ? 0 : clock_now_us() + POLL_US);
+    if (events != 1 || handled % MAX_BURST == 0) begin(rpc, NULL);
     if (events < 0) return NULL;
-    if (events == 0 || handled % MAX_BURST == 0) begin(rpc, NULL);
   }
 }
 
@@ -337,6 +345,7 @@ enum status rpc_start(struct rpc **out, struct service *service, const char *add
                                      .methods = rpc->methods,
                                      .num_methods = NUM_METHODS,
                                      .max_message_bytes = service->max_bytes,
+                                     .max_calls = MAX_CALLS,
                                      .credentials = credentials};
   enum status status = rpc_server_create(&rpc->server, &config, error);
   if (status != STATUS_OK) {
@@ -361,8 +370,8 @@ void rpc_stop(struct rpc *rpc) {
   if (!rpc) return;
   if (!rpc->is_drained) rpc_drain(rpc);
   rpc_server_cancel_all(rpc->server);
+  pthread_join(rpc->thread, NULL); /* it may take requests in hand until it ends */
   while (atomic_load(&rpc->service->in_hand) > 0) clock_sleep_us(1000);
-  pthread_join(rpc->thread, NULL);
   rpc_server_destroy(rpc->server);
   free(rpc);
 }

@@ -260,7 +260,7 @@ static enum status listen_at(struct serve *self, struct error *error) {
   if (status != STATUS_OK) return status;
   bool local = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
   if (!self->tokens && !local)
-    log_warn("--address=%s without --token_file: whoever reaches the port may ask", address);
+    log_warn("--address=%s without --token_file: all who reach the port may ask", address);
   else if (!options->access.tls_cert[0] && !local)
     log_warn("--address=%s without --tls_cert: the token and all observations travel in the clear",
              address);

@@ -7,7 +7,8 @@ helpers=$tree/tests/integration/serve
 rows=$tree/build/tests/integration/export/policy_rows
 export PYTHONDONTWRITEBYTECODE=1
 
-make -s -C "$tree" build/tests/integration/export/policy_rows >/dev/null || exit 1
+make -s -C "$tree" build/tests/integration/export/policy_rows build/tests/bench/bench_serve \
+  >/dev/null || exit 1
 plugins choices/locks box_actions/target masks/doors export/senses
 
 # kind NAME WHAT ENV AGENT STEPS OPTION...: a short run in a folder of that name.
@@ -222,7 +223,8 @@ as_here() { answers_of here && local here=$answer && answers_of told && is "$ans
 pass_if "a run of --env=join: the same as where the environment is here" as_here
 stop_serving
 rm told/space.json
-pass_if "without its spaces" not_served 2 "bring back space.json" told
+pass_if "without its spaces" not_served 2 \
+  "bring back what tells its spaces: told/space.json cannot be read" told
 
 # ---- a token
 new_token token
@@ -359,6 +361,24 @@ stop_serving
 wait "$load"
 sed -n '2s/^/  /p' load
 pass_if "a stop under load: none is lost" eval 'is $code 0 && grep -q "lost=0 wrong=0 " load'
+
+# ---- a stop while streams of gRPC have requests in hand: the order of what ends is by chance
+stops_well() {
+  local i load all=0
+  for ((i = 0; i < ${STOPS:-10}; i++)); do
+    serve a
+    (timeout 30 "$tree/build/tests/bench/bench_serve" "$grpc" a state 4 --stream=1; true) \
+      >"$work/out.load" 2>&1 </dev/null &
+    load=$!
+    sleep 0.4
+    kill -TERM "$server"
+    wait_for 20 eval '! kill -0 $server 2>/dev/null' || kill -KILL "$server"
+    wait "$server" || all=1
+    wait "$load" # it ends with the server
+  done
+  return $all
+}
+pass_if "a stop under streams" stops_well
 
 # ---- a file of models: labels, a pin, a roll-back
 rm -rf gone models && mkdir models
