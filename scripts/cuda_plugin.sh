@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds libacorn_cuda.so anew, with nvcc and gcc alone, in the source tree or in an unpacked bundle
-# (make bundle): for a GPU on which something fails. By default for the GPUs that are here.
+# Builds libacorn_cuda.so anew, with nvcc and gcc alone, in an unpacked bundle (make bundle): for a
+# GPU on which something fails. By default for the GPUs that are here.
 # Usage: scripts/cuda_plugin.sh [ARCHITECTURE...], as in: scripts/cuda_plugin.sh 90
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -8,6 +8,11 @@ offer_help "$@"
 cd "$root"
 nvcc=$(scripts/find_cuda.sh nvcc)
 [ -n "$nvcc" ] || { echo "cuda_plugin.sh: no nvcc: set CUDA_HOME to CUDA's folder" >&2; exit 2; }
+if [ $# -eq 0 ] && ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+  echo "cuda_plugin.sh: no GPU is here: name an architecture, as in: scripts/cuda_plugin.sh 90" >&2
+  exit 2
+fi
+mkdir -p build
 headers=$(scripts/find_cuda.sh dnn_headers) blas=$(scripts/find_cuda.sh blas)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

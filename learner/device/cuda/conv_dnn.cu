@@ -195,15 +195,18 @@ static bool takes(struct cuda *cuda, const struct conv_shape *s) {
          plan_for(cuda, s)->usable;
 }
 
-/* What came of a pass. A refusal of the first one leaves the shape to columns; a later one is an
- * error. */
+/* Whether a pass was computed. One that is refused at once leaves its shape to columns. */
 static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
                   cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS && p->worked[pass])
+  if (status == CUDNN_STATUS_SUCCESS) return p->worked[pass] = true;
+  /* Version 9 has reasons of it in the lower digits. */
+  bool refused =
+      status == CUDNN_STATUS_NOT_SUPPORTED || status / 1000 * 1000 == CUDNN_STATUS_NOT_SUPPORTED;
+  if (!refused || p->worked[pass])
     cuda_failed(__FILE__, __LINE__, "convolution", "cuDNN", dnn->cudnnGetErrorString(status));
-  p->worked[pass] = p->usable = status == CUDNN_STATUS_SUCCESS;
-  if (!p->usable) (void)cudaGetLastError();
-  return p->usable;
+  (void)cudaGetLastError();
+  cuda_warn("cuDNN refuses a convolution that it offered; Acorn's own kernels compute it");
+  return p->usable = false;
 }
 
 /* ---- weights */
