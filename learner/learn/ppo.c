@@ -79,7 +79,8 @@ enum { MINIBATCHES = 4 }; /* unless told otherwise */
 static enum status passes_of(struct passes *out, const struct algorithm_options *options,
                              int num_windows, struct error *error) {
   const struct ppo_options *own = &options->ppo;
-  int minibatches = own->minibatches ? (int)own->minibatches : MINIBATCHES;
+  int most = own->most_minibatches ? own->most_minibatches : MINIBATCHES;
+  int minibatches = own->minibatches ? (int)own->minibatches : most;
   while (!own->minibatches && num_windows % minibatches) minibatches--;
   *out = (struct passes){(int)own->epochs, minibatches};
   if (num_windows % minibatches == 0) return STATUS_OK;

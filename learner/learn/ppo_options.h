@@ -8,6 +8,7 @@
 
 struct ppo_options {
   int64_t epochs, minibatches;
+  int most_minibatches; /* no option: what minibatches = 0 comes to; 0: the usual number */
   double clip_ratio, value_clip, target_kl;
   bool normalize_advantages;
 };

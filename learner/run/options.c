@@ -106,8 +106,10 @@ static const struct option rows[] = {
            "observation beside them; auto: where the observation has an image of at least 36x36, "
            "nature for dqn, double_dqn and rainbow, impala_shallow for others; where it has none, "
            "lstm for r2d2, mlp for others"),
-    STRING("hidden", hidden, "64,64", NETWORK,
-           "sizes of the hidden layers (before the LSTM), or none"),
+    STRING(
+        "hidden", hidden, "64,64", NETWORK,
+        "sizes of the hidden layers (before the LSTM), or none; by default 256,256 for sac and for "
+        "ppo's continuous actions, 128,128 for dqn and double_dqn"),
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK,
            "activation of the hidden layers"),
     INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,

@@ -211,11 +211,11 @@ static const struct preset presets[] = {
  * and no bonus for entropy, which has no bound here. gym:Hopper-v5, 1 M steps of ppo: see
  * docs/results.md. */
 static const struct preset of_numbers[] = {
-    {"", "ppo",
-     "hidden=256,256 learning_rate=3e-4 minibatches=fits previous_action=false "
-     "previous_reward=false"},
-    {"", POLICY, "entropy_cost=0"}, /* unless it is steered */
+    {"", "ppo", "hidden=256,256 learning_rate=3e-4 previous_action=false previous_reward=false"},
+    {"", POLICY, "entropy_cost=0"}, /* but for --target_entropy, which begins with the usual cost */
 };
+
+enum { MINIBATCHES_OF_NUMBERS = 16 };
 
 /* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */
 static const struct {
@@ -373,7 +373,7 @@ static int64_t within(int64_t least, int64_t number, int64_t most) {
 /* What "fits" stands for. Windows: updates of about 2,000 steps whatever the number of
  * environments, in windows that are not too short to tell what an action led to. Batches: all
  * environments in four, so that an update waits for few. Epochs: a small batch of what is cheap to
- * compute bears more. Minibatches: as many as are usual, or fewer. */
+ * compute bears more. */
 static int64_t fitting(const char *name, const struct learner_options *options) {
   int64_t learners = options->learners, envs = options->num_envs * learners;
   if (strcmp(name, "unroll_length") == 0) return within(16, 2048 / envs, 64);
@@ -382,11 +382,6 @@ static int64_t fitting(const char *name, const struct learner_options *options) 
     return share - share % learners;
   }
   int64_t windows = options->algorithm.batch_size ? options->algorithm.batch_size : envs;
-  if (strcmp(name, "minibatches") == 0) {
-    int64_t parts = 16;
-    while (windows / learners % parts) parts--;
-    return parts;
-  }
   CHECK(strcmp(name, "epochs") == 0, "nothing fits %s", name);
   bool is_small = windows * options->algorithm.unroll_length <= 4096;
   return is_small && !learner_options_pixels(options) ? 10 : 4;
@@ -458,6 +453,7 @@ void learner_options_choose_for_numbers(struct learner_options *options) {
     if (fits(&of_numbers[i], options)) set_all(options, of_numbers[i].values);
   if (options->algorithm.actor_critic.target_entropy >= 0)
     options->algorithm.actor_critic.entropy_cost = cost;
+  options->algorithm.ppo.most_minibatches = MINIBATCHES_OF_NUMBERS;
 }
 
 /* ---- options that contradict each other */

@@ -102,10 +102,11 @@ static enum status take_as_before(struct learner_options *options, bool is_said,
 }
 
 /* A run that is evaluated or continued brings its own options; the command line wins over them.
- * *earlier: its own alone. */
+ * *earlier: its own alone. joins: it has no folder of its own yet, nor a module there. */
 static enum status take_options_of_run(struct learner_options *options,
                                        struct learner_options *earlier, const char *path,
-                                       bool evaluates, int argc, char **argv, struct error *error) {
+                                       bool evaluates, bool joins, int argc, char **argv,
+                                       struct error *error) {
   const struct option_table *table = &learner_options_table;
   enum status status = options_read_file(table, earlier, path, error);
   if (status == STATUS_OK) status = take_as_before(earlier, !evaluates, error);
@@ -114,7 +115,8 @@ static enum status take_options_of_run(struct learner_options *options,
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
   // A run folder's module is the one that it keeps: a config.txt that names another is not ours.
-  if (status == STATUS_OK) status = options_set(table, options, "module", "", path, error);
+  if (status == STATUS_OK && !joins)
+    status = options_set(table, options, "module", "", path, error);
   if (status == STATUS_OK) status = take_as_before(options, false, error);
   if (status == STATUS_OK) learner_options_drop_foreign(options, false);
   if (status == STATUS_OK && evaluates) learner_options_evaluate(options);
@@ -133,13 +135,19 @@ static enum status parse(struct learner_options *options, struct learner_options
   if (!wants_run || !options->logdir[0]) return STATUS_OK;
   char path[1024];
   snprintf(path, sizeof(path), "%s/config.txt", options->logdir);
+  // A learner that joins a run does as those that were there; its folder, RUN/learner-RANK, is not
+  // made yet.
+  const char *own = strrchr(options->logdir, '/');
+  bool joins = own && options->learner_rank > 0 && access(path, R_OK) != 0;
+  if (joins)
+    snprintf(path, sizeof(path), "%.*s/config.txt", (int)(own - options->logdir), options->logdir);
   if (access(path, R_OK) != 0 && !evaluates) return STATUS_OK;
   if (access(path, R_OK) != 0)
     return status_fail(error, STATUS_NOT_FOUND,
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        options->logdir);
   *has_run = true;
-  return take_options_of_run(options, earlier, path, evaluates, argc, argv, error);
+  return take_options_of_run(options, earlier, path, evaluates, joins, argc, argv, error);
 }
 
 /* What the arrays of a checkpoint depend on must be as it was. The kind of network comes first: the

@@ -15,13 +15,20 @@ for agent in a2c vtrace; do
   ended 60
   pass_if "$agent learns it" learns -5
 done
-run ./target.so ppo 2 8 --total_steps=250k --seed=1 --deterministic --logdir=more
+run ./target.so ppo 2 8 --total_steps=250k --seed=1 --deterministic --logdir=more \
+  --previous_action --previous_reward
 ended 60
 pass_if "ppo more, with previous actions and rewards" learns -5
 returned=$(value return_mean)
 run ./target.so ppo 2 8 --mode=evaluate --logdir=more --episodes=50
 ended 60
 pass_if "greedy episodes take the mean: they are better" learns "$returned"
+run ./target.so ppo 2 6 --resume --total_steps=252k --logdir=more
+ended 60
+pass_if "it goes on with a number of environments that 16 does not divide" is "$code" 0
+run ./target.so ppo 2 6 --learners=2 --resume --total_steps=254k --logdir=more
+ended 60
+pass_if "and with a learner more" is "$code" 0
 run ./target.so ppo 1 8 --total_steps=20k --logdir=recurrent --network=lstm --head_hidden=16
 ended 60
 pass_if "with an LSTM and two streams" is "$code" 0
