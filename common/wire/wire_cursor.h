@@ -1,5 +1,5 @@
 /* Reading protobuf's encoding from a message that lies in several pieces, and writing it into
- * one. Private to wire*.c.
+ * one. For wire*.c; its writers of a tag and a varint serve deploy/serve/rpc.c, too.
  *
  * Invariant: `left` is the number of bytes that may still be read, never more than lie ahead of
  * the cursor; a read that does not fit fails and nothing outside the pieces is touched. A

@@ -8,6 +8,7 @@
 #include "common/base/thread.h"
 #include "common/base/version.h"
 #include "common/rpc/server.h"
+#include "common/wire/wire_cursor.h"
 #include "deploy/serve/request_proto.h"
 
 enum {
@@ -82,19 +83,11 @@ static void set_version(struct model_choice *choice, const char *text) {
 
 /* ---- inference */
 
-/* What is before a field of bytes or text in a message of ModelStreamInfer. */
-static size_t field_header(uint8_t header[], enum stream_field field, size_t bytes) {
-  size_t count = 0;
-  header[count++] = (uint8_t)(field << 3 | 2);
-  for (; bytes > 0x7f; bytes >>= 7) header[count++] = (uint8_t)(bytes | 0x80);
-  header[count++] = (uint8_t)bytes;
-  return count;
-}
-
 static void reply_stream(struct rpc_stream *stream, enum stream_field field, const void *bytes,
                          size_t count) {
   uint8_t header[MAX_HEADER];
-  rpc_stream_reply(stream, header, field_header(header, field, count), bytes, count);
+  uint8_t *end = wire_put_varint(wire_put_tag(header, field, WIRE_BYTES), count);
+  rpc_stream_reply(stream, header, (size_t)(end - header), bytes, count);
 }
 
 /* In ASCII: what a text quotes may be cut inside a character, and a string of proto3 is UTF-8. */

@@ -260,20 +260,26 @@ static void what_takes_little_is_answered_at_once(void **state) {
   assert_true(metric_value(f->metric.batches) == before + 2);
 }
 
-/* Its device has one batch at a time. */
-static void nothing_is_at_once_beside_another_batch(void **state) {
-  struct fixture *f = *state;
-  struct asked first, asked;
+/* A request beside the first, which is held. */
+static void expect_another_waits(struct fixture *f, struct asked *first) {
+  struct asked asked;
   struct error error;
-  sem_t holds;
-  hold(f, &first, &holds, "");
-  f->version->at_once = true;
   make(f, &asked, 1, "", false);
   assert_int_equal(submit(f, &asked, &error), STATUS_OK);
   assert_int_equal(sem_trywait(&asked.held), -1);
   release(f);
-  take(f, &first);
+  take(f, first);
   take(f, &asked);
+}
+
+/* Its device has one batch at a time. */
+static void nothing_is_at_once_beside_another_batch(void **state) {
+  struct fixture *f = *state;
+  struct asked first;
+  sem_t holds;
+  hold(f, &first, &holds, "");
+  f->version->at_once = true;
+  expect_another_waits(f, &first);
 }
 
 static void *begin_it(void *fixture) {
@@ -284,7 +290,7 @@ static void *begin_it(void *fixture) {
 /* A thread that computes at once, beside which others submit. */
 static void what_comes_meanwhile_is_the_threads(void **state) {
   struct fixture *f = *state;
-  struct asked first, asked;
+  struct asked first;
   struct error error;
   sem_t holds;
   pthread_t thread;
@@ -295,12 +301,7 @@ static void what_comes_meanwhile_is_the_threads(void **state) {
   assert_int_equal(version_submit(f->version, &first.request, &error), STATUS_OK);
   assert_int_equal(pthread_create(&thread, NULL, begin_it, f), 0);
   sem_wait(&first.held);
-  make(f, &asked, 1, "", false);
-  assert_int_equal(submit(f, &asked, &error), STATUS_OK);
-  assert_int_equal(sem_trywait(&asked.held), -1);
-  release(f);
-  take(f, &first);
-  take(f, &asked);
+  expect_another_waits(f, &first);
   pthread_join(thread, NULL);
 }
 
