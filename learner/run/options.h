@@ -80,8 +80,8 @@ bool learner_option_is_of_experiment(const struct option *option);
  * ("cartpole": a small network and a short budget). Call after parsing. */
 void learner_options_apply_preset(struct learner_options *options);
 
-/* Likewise what suits actions that are numbers, once an environment is known to have them. */
-void learner_options_choose_for_numbers(struct learner_options *options);
+/* Likewise what suits continuous actions, once an environment is known to have them. */
+void learner_options_choose_for_continuous(struct learner_options *options);
 
 /* What --network=auto comes to once the observation is known, and what depends on the network.
  * Errors: INVALID: other options do not fit that network. */

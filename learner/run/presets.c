@@ -143,9 +143,9 @@ static const struct preset presets[] = {
     {"", "dqn", "double_q=false"},
     /* As Mnih et al. clip errors: without it one run in ten on CartPole was lost again. */
     {"", "dqn|double_dqn", "huber=1 priority_exponent=0 importance_exponent=0"},
-    /* Returns of hundreds on the scale of ones (Pohlen et al. 2018). gym:LunarLander-v3 by
-     * double_dqn after 500 k steps: 148 without and with layers of 64, 179 to 205 with it, 217 and
-     * 240 with layers of 128, too. With relu dqn's values of gym:CartPole-v1 went to infinity. */
+    /* Returns of hundreds on the scale of ones (Pohlen et al. 2018): gym:LunarLander-v3 by
+     * double_dqn had 148 without and with layers of 64, see docs/results.md. With relu dqn's values
+     * of gym:CartPole-v1 went to infinity. */
     {"", "dqn|double_dqn", "value_rescaling=1e-3 hidden=128,128"},
     /* Hessel et al. 2018, table 1. Noise explores, so no action is random. A new window's own TD
      * errors are differences of means, an update's are divergences of distributions, on another
@@ -206,16 +206,12 @@ static const struct preset presets[] = {
      "adam_epsilon=1e-5"},
 };
 
-/* Of actions that are numbers, once they are known to be.
- * Andrychowicz et al. 2021 and what trains MuJoCo's robots elsewhere: small steps, many of them,
- * and no bonus for entropy, which has no bound here. gym:Hopper-v5, 1 M steps of ppo: see
- * docs/results.md. */
-static const struct preset of_numbers[] = {
-    {"", "ppo", "hidden=256,256 learning_rate=3e-4 previous_action=false previous_reward=false"},
-    {"", POLICY, "entropy_cost=0"}, /* but for --target_entropy, which begins with the usual cost */
-};
+/* Of continuous actions, once they are known to be: many small steps, as MuJoCo's robots are
+ * trained elsewhere. gym:Hopper-v5 by ppo: docs/results.md. */
+static const struct preset of_continuous[] = {
+    {"", "ppo", "hidden=256,256 learning_rate=3e-4 previous_action=false previous_reward=false"}};
 
-enum { MINIBATCHES_OF_NUMBERS = 16 };
+enum { MINIBATCHES_OF_CONTINUOUS = 16 };
 
 /* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */
 static const struct {
@@ -447,13 +443,12 @@ void learner_options_apply_preset(struct learner_options *options) {
   options->given = given;
 }
 
-void learner_options_choose_for_numbers(struct learner_options *options) {
-  double cost = options->algorithm.actor_critic.entropy_cost;
-  for (size_t i = 0; i < sizeof(of_numbers) / sizeof(of_numbers[0]); i++)
-    if (fits(&of_numbers[i], options)) set_all(options, of_numbers[i].values);
-  if (options->algorithm.actor_critic.target_entropy >= 0)
-    options->algorithm.actor_critic.entropy_cost = cost;
-  options->algorithm.ppo.most_minibatches = MINIBATCHES_OF_NUMBERS;
+void learner_options_choose_for_continuous(struct learner_options *options) {
+  for (size_t i = 0; i < sizeof(of_continuous) / sizeof(of_continuous[0]); i++)
+    if (fits(&of_continuous[i], options)) set_all(options, of_continuous[i].values);
+  // Their entropy has no bound: a bonus for it keeps deviations wide.
+  if (options->algorithm.actor_critic.target_entropy < 0) set(options, "entropy_cost", "0");
+  options->algorithm.ppo.most_minibatches = MINIBATCHES_OF_CONTINUOUS;
 }
 
 /* ---- options that contradict each other */

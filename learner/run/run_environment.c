@@ -120,7 +120,7 @@ enum status run_take_environment(struct run *run, struct learner_options *option
   name_run(run);
   run->policy = algorithms_policy(run->agent, &run->space);
   if (run->policy) {
-    if (run->space.box) learner_options_choose_for_numbers(options);
+    if (run->space.box) learner_options_choose_for_continuous(options);
     run_network_inputs(&run->inputs, &run->space, options);
     enum status status = choose_network(run, options, error);
     run->inputs.stack = (int)options->frame_stack;

@@ -120,7 +120,7 @@ static void images_have_fewer_epochs(void **state) {
 }
 
 /* What is given stays, and so does a cost of entropy that is steered. */
-static void numbers_have_settings_of_their_own(void **state) {
+static void continuous_actions_have_settings_of_their_own(void **state) {
   (void)state;
   static const struct {
     const char *agent, *name, *given;
@@ -138,7 +138,7 @@ static void numbers_have_settings_of_their_own(void **state) {
     set(&options, "num_envs", "32");
     if (cases[i].name) set(&options, cases[i].name, cases[i].given);
     learner_options_apply_preset(&options);
-    learner_options_choose_for_numbers(&options);
+    learner_options_choose_for_continuous(&options);
     assert_string_equal(options.hidden, cases[i].hidden);
     assert_true(options.algorithm.actor_critic.entropy_cost == cases[i].entropy_cost);
     assert_true(options.optimizer.learning_rate == cases[i].learning_rate);
@@ -577,7 +577,7 @@ int main(void) {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
       cmocka_unit_test(batches_fit_the_number_of_environments),
       cmocka_unit_test(images_have_fewer_epochs),
-      cmocka_unit_test(numbers_have_settings_of_their_own),
+      cmocka_unit_test(continuous_actions_have_settings_of_their_own),
       cmocka_unit_test(batches_fit_several_learners),
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
