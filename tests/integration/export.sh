@@ -69,7 +69,7 @@ small=(--env_args='{"size": 40}' --learning_rate=0.001 --unroll_length=8)
 kind "impala_shallow, lstm" catch vtrace 1k "${small[@]}" --network=impala_shallow
 kind "impala_deep, lstm" catch vtrace 500 "${small[@]}" --network=impala_deep
 kind "nature, four frames" catch vtrace 1k "${small[@]}" --network=nature
-kind "nature, rainbow" catch rainbow 500 "${small[@]}" --replay_min_steps=400
+kind "nature, rainbow" catch rainbow 700 "${small[@]}" --replay_min_steps=200
 kind "nature, the previous action beside the image" catch ppo 500 "${small[@]}" \
   --network=nature --previous_action --previous_reward
 small=(--learning_rate=0.001 --unroll_length=8)
