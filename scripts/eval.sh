@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Plays a run's newest checkpoint, greedily and sampled, and says how well.
+# Plays a run's best checkpoint, greedily and sampled, and says how well.
 #
-# Usage: scripts/eval.sh RUN|FILE [--checkpoint=best] [--episodes=100] [--policy=greedy|sample]
+# Usage: scripts/eval.sh RUN|FILE [--checkpoint=latest] [--episodes=100] [--policy=greedy|sample]
 #        [--episode_steps=30000] [--env=PATH] [--no_code] [--flag=value ...]
 #
-#   RUN      a run folder: its newest whole checkpoint, in the environment that it was trained on
+#   RUN      a run folder: its best checkpoint, or the newest while there is no best one, in the
+#            environment that it was trained on
 #   FILE     a checkpoint file in a run folder
-#   --checkpoint=best: the best checkpoint of the run folder
+#   --checkpoint=latest: the newest whole checkpoint of the run folder
 #   --policy only one of the two. With values of actions (r2d2, dqn): greedily but for
 #            --eval_epsilon, and as random as the training's first environment
 #   --seed   of the first episode (default 1000); the others follow it

@@ -2,12 +2,12 @@
 # Writes the policy of a run's checkpoint as an ONNX file, which onnxruntime runs in any program:
 # observation in, action out; or its parameters as a safetensors file (docs/export.md).
 #
-# Usage: scripts/export.sh RUN|FILE [--format=onnx|safetensors] [--checkpoint=best] [--output=FILE]
-#        [--env=PATH] [--env_args=JSON] [--no_code]
+# Usage: scripts/export.sh RUN|FILE [--format=onnx|safetensors] [--checkpoint=latest]
+#        [--output=FILE] [--env=PATH] [--env_args=JSON] [--no_code]
 #
-#   RUN         a run folder: its newest whole checkpoint
+#   RUN         a run folder: its best checkpoint, or the newest while there is no best one
 #   FILE        a checkpoint file in a run folder
-#   --checkpoint=best: the best checkpoint of the run folder; latest: the newest; or a file
+#   --checkpoint=latest: the newest whole checkpoint of the run folder; best; or a file
 #   --output    default: policy.onnx or policy.safetensors in the run folder
 #   --env       where the environment is here, if the run's is a file that lies elsewhere: it is
 #               asked for its observations and actions

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Plays a run's newest checkpoint and records it: the screen, and beside it the score, the estimate
+# Plays a run's best checkpoint and records it: the screen, and beside it the score, the estimate
 # of the value and the probability of each action.
 #
-# Usage: scripts/watch.sh RUN|FILE [--checkpoint=best] [--out=FILE.mp4|FILE.gif] [--episodes=1]
+# Usage: scripts/watch.sh RUN|FILE [--checkpoint=latest] [--out=FILE.mp4|FILE.gif] [--episodes=1]
 #        [--seed=1000] [--policy=greedy|sample] [--fps=N] [--max_steps=N] [--env=PATH]
 #        [--env_args=JSON] [--no_code]
 #
-#   RUN         a run folder: its newest whole checkpoint, in the environment it was trained on
+#   RUN         a run folder: its best checkpoint, or the newest while there is no best one, in the
+#               environment it was trained on
 #   FILE        a checkpoint file in a run folder
-#   --checkpoint=best: the best checkpoint of the run folder
+#   --checkpoint=latest: the newest whole checkpoint of the run folder
 #   --out       default: play.mp4 in the run folder
 #   --seed      of the first episode; the others follow it. Greedy episodes are those that
 #               scripts/eval.sh plays from the same seeds

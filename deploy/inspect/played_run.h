@@ -12,7 +12,7 @@
 /* What the user has chosen. NULL or "": as the run has it. Texts are borrowed for the call. */
 struct played_run {
   const char *folder;
-  const char *checkpoint;     /* a file, or "best"; "": the newest whole one */
+  const char *checkpoint;     /* as --checkpoint of learner/run/options.c */
   const char *env, *env_args; /* where the environment is here; its options */
   const char *device, *precision;
   const char *policy; /* "greedy", "sample" */

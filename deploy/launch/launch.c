@@ -184,8 +184,7 @@ static void print_next(const struct launch *launch) {
   const struct plan *plan = &launch->plan;
   snprintf(scripts, sizeof(scripts), "%s/../scripts/eval.sh", plan->programs);
   if (!learner_options_learns(&plan->learner) || access(scripts, X_OK) != 0) return;
-  print_command("next: ", "eval.sh", plan,
-                "                # how well it plays; also --checkpoint=best");
+  print_command("next: ", "eval.sh", plan, "                # how well its best checkpoint plays");
   print_command("      ", "watch.sh", plan, "               # a video of an episode");
   print_command("      ", "plot.sh", plan, " OTHER...       # learning curves of several runs");
   fprintf(stderr, "      tensorboard --logdir=");

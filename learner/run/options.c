@@ -39,7 +39,7 @@ static const struct option rows[] = {
            "settings of r2d2 for the Atari: SEED RL's, the paper's, or small ones for one machine; "
            "auto: small where the memory is too small for SEED RL's"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
-           "evaluate plays --episodes episodes with the newest checkpoint of --logdir"),
+           "evaluate plays --episodes episodes with a checkpoint of --logdir"),
     CHOICE("policy", policy, "greedy", "greedy|sample", RUN,
            "how evaluators, and --mode=evaluate, choose actions; with Q-learning: greedy but for "
            "--eval_epsilon, or with the epsilon of the first training environment"),
@@ -47,8 +47,8 @@ static const struct option rows[] = {
            "episodes that --target_return and the result line count; auto: evaluation episodes "
            "once an evaluator has joined"),
     STRING("checkpoint", checkpoint, "", RUN,
-           "file that --mode=evaluate plays, or best: the best one of --logdir; default: the "
-           "newest whole one of --logdir"),
+           "what --mode=evaluate plays: best or latest (the newest whole one) of --logdir, or a "
+           "file; default: the best, and the newest while there is no best one"),
     {"logdir", "job_dir", OPTION_STRING, AT(logdir), "", 0, 0, NULL, RUN,
      "run folder; default runs/<env>-<agent>-<time>"},
     BOOL("resume", resume, "false", RUN, "continue the run in --logdir, if there is one"),

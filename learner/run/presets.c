@@ -473,7 +473,7 @@ static enum status check_serving(const struct learner_options *options, struct e
       !options->logdir[0])
     return status_fail(
         error, STATUS_INVALID,
-        "--mode=evaluate needs --logdir=RUN: the run folder whose newest checkpoint is played");
+        "--mode=evaluate needs --logdir=RUN: the run folder whose checkpoint is played");
   return STATUS_OK;
 }
 

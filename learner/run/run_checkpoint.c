@@ -111,19 +111,28 @@ static enum status check_no_other_parameters(const char *path, const struct chec
   return status;
 }
 
+/* What is to be loaded; "": the newest whole one. An evaluation that names none plays the best. */
+static enum status choose(char path[CHECKPOINT_PATH_BYTES], const struct run *run,
+                          struct error *error) {
+  const char *named = run->evaluates ? run->options->checkpoint : "latest";
+  bool is_best = !named[0] || strcmp(named, "best") == 0;
+  snprintf(path, CHECKPOINT_PATH_BYTES, "%s", strcmp(named, "latest") == 0 ? "" : named);
+  if (!is_best) return STATUS_OK;
+  enum status status = run_kept_find_best(path, run->folder.checkpoints, error);
+  if (status != STATUS_NOT_FOUND || named[0]) return status;
+  path[0] = '\0';
+  return STATUS_OK;
+}
+
 static enum status load(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   char path[CHECKPOINT_PATH_BYTES];
   int count = trainer_items(run->trainer, items);
-  const char *file = run->evaluates ? run->options->checkpoint : "";
-  enum status status = STATUS_OK;
-  if (strcmp(file, "best") == 0)
-    status = run_kept_find_best(path, run->folder.checkpoints, error);
-  else
-    snprintf(path, sizeof(path), "%s", file);
+  enum status status = choose(path, run, error);
   if (status != STATUS_OK) return status;
-  status = file[0] ? checkpoint_read(path, items, count, error)
-                   : checkpoint_read_newest(run->folder.checkpoints, items, count, path, error);
+  bool is_newest = !path[0];
+  status = is_newest ? checkpoint_read_newest(run->folder.checkpoints, items, count, path, error)
+                     : checkpoint_read(path, items, count, error);
   if (status == STATUS_MISMATCH) status = blame_actions(run, path, error);
   if (status == STATUS_OK) status = check_choices(run, error);
   if (status == STATUS_OK) status = check_no_other_parameters(path, items, count, error);

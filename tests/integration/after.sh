@@ -140,7 +140,7 @@ call "$scripts/plot.sh" run --outt=x
 pass_if "and an option that does not exist" fails "--outt=x is no option"
 
 # ---- evaluation
-call "$scripts/eval.sh" run --episodes=20
+call "$scripts/eval.sh" run --checkpoint=latest --episodes=20
 both() {
   is "$code" 0 && grep -q '^evaluation episodes=20 .* policy=greedy$' out &&
     grep -q '^evaluation episodes=20 .* policy=sample$' out && grep -q '^greedy  *20 ' out
@@ -210,7 +210,7 @@ python=
 for candidate in python3 /usr/bin/python3; do
   "$candidate" -c 'import numpy' 2>/dev/null && python=$candidate && break
 done
-call "$scripts/export.sh" run --format=safetensors --output=run.safetensors
+call "$scripts/export.sh" run --checkpoint=latest --format=safetensors --output=run.safetensors
 if [ -n "$python" ]; then
   call "$python" "$tree/tests/integration/numpy_cartpole.py" "$file" run.safetensors 1000 20
   pass_if "numpy loads what the learner saved" is "$(head -n 1 out)" equal

@@ -204,7 +204,7 @@ pass_if "Ctrl-C ends a shell loop over runs" loop_ended
 run cartpole vtrace 4 --logdir=solved --no_plot --seed=1
 ended 120
 evaluated() {
-  "$scripts/eval.sh" solved --checkpoint=best --episodes=20 >out 2>err &&
+  "$scripts/eval.sh" solved --episodes=20 >out 2>err &&
     is "$(json solved/eval.json greedy.episodes)" 20 &&
     is "$(json solved/eval.json sample.policy)" sample &&
     json solved/eval.json greedy.checkpoint | grep -q '/best-[0-9]*\.acorn$' &&

@@ -27,7 +27,7 @@ export_run() {
 same() {
   is "$code" 0 && [ -s "$1/policy.onnx" ] || return
   has_onnxruntime || return 0
-  "$python" "$helpers/compare.py" "$rows" "$1" "$1/policy.onnx" "" "${2:-cpu}" \
+  "$python" "$helpers/compare.py" "$rows" "$1" "$1/policy.onnx" latest "${2:-cpu}" \
     >"$work/out" 2>>"$work/err" && sed 's/^/  /' "$work/out"
 }
 
@@ -36,8 +36,8 @@ kind() {
   local name=run-$((++number))
   run "$2" "$3" 1 8 --total_steps="$4" --seed=1 --logdir="$name" --evaluators=0 --no_plot "${@:5}"
   ended 60
-  [ "$code" -eq 0 ] && export_run "$name" --format=safetensors
-  [ "$code" -eq 0 ] && export_run "$name"
+  [ "$code" -eq 0 ] && export_run "$name" --checkpoint=latest --format=safetensors
+  [ "$code" -eq 0 ] && export_run "$name" --checkpoint=latest
   pass_if "$1$written" same "$name"
 }
 number=0
@@ -90,7 +90,7 @@ fi
 
 # ---- the parameters alone
 weights() {
-  export_run "$1" --format=safetensors
+  export_run "$1" --checkpoint=latest --format=safetensors
   is "$code" 0 && [ -s "$1/policy.safetensors" ] || return
   ! has_safetensors || "$python" "$helpers/weights.py" "$(newest_checkpoint "$1")" \
     "$1/policy.safetensors" >"$work/out" 2>"$work/err"
@@ -100,7 +100,7 @@ has_safetensors || written=" (only written)"
 for number in 2 10 14 17; do
   pass_if "safetensors: parameters of run-$number as in its checkpoint$written" weights run-$number
 done
-export_run run-2 --format=safetensors --output=again.safetensors
+export_run run-2 --checkpoint=latest --format=safetensors --output=again.safetensors
 pass_if "safetensors: the same bytes again" cmp -s again.safetensors run-2/policy.safetensors
 
 # ---- which checkpoint, and where to
@@ -108,8 +108,13 @@ export_run run-1 --checkpoint=best --output=best.onnx
 pass_if "the best checkpoint" eval 'is $code 0 && [ -s best.onnx ]'
 "$tree/scripts/export.sh" "$(newest_checkpoint run-1)" --output=file.onnx >out 2>err </dev/null
 pass_if "a file, by the script: the bytes of the newest" cmp -s file.onnx run-1/policy.onnx
-export_run run-1 --checkpoint=latest --output=latest.onnx
-pass_if "latest: the same" cmp -s latest.onnx run-1/policy.onnx
+export_run run-1 --output=default.onnx
+pass_if "none named: the best" cmp -s default.onnx best.onnx
+best=(run-1/checkpoints/best-*.acorn)
+mv "${best[0]}" kept.acorn
+export_run run-1 --output=newest.onnx
+pass_if "and while there is no best one, the newest" cmp -s newest.onnx run-1/policy.onnx
+mv kept.acorn "${best[0]}"
 
 # ---- the code of docs/export.md
 blocks() { # NUMBER: that block of Python

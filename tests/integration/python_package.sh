@@ -54,7 +54,7 @@ pass_if "acorn eval" eval 'is $code 0 && says_out "evaluation episodes=8"'
 greedy=$(sed -n 's/^evaluation .* return_mean=\([^ ]*\).*/\1/p' out)
 acorn export run
 pass_if "acorn export" eval 'is $code 0 && [ -s run/policy.onnx ]'
-acorn export run --format=safetensors
+acorn export run --checkpoint=latest --format=safetensors
 acorn status run
 pass_if "acorn status: the run is over" says "no learner is at work in it"
 acorn checkpoint run

@@ -166,11 +166,11 @@ no_regular_file() { says "checkpoint-00099999999$1.acorn is damaged: it is no re
 pass_if "a FIFO, a device and a folder are named and not waited for" \
   eval 'no_regular_file 8 && no_regular_file 7 && no_regular_file 5'
 pass_if "so is a link in a circle" says "Too many levels of symbolic links"
-learner --mode=evaluate --num_envs=4 --episodes=4 --logdir=run
+learner --mode=evaluate --checkpoint=latest --num_envs=4 --episodes=4 --logdir=run
 actor 0 --env=cartpole --envs=4 --streams=1 --role=eval
 ended 20
 evaluates() { is "$code" 0 && says "playing the checkpoint of update $newest,"; }
-pass_if "an evaluation plays the same one" evaluates
+pass_if "an evaluation of the latest plays the same one" evaluates
 end_by_hand
 play --total_steps=1e9 --resume
 goes_on() { says "resuming from the checkpoint of update $newest,"; }

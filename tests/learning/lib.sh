@@ -28,7 +28,8 @@ train() {
 evaluate() {
   local name=$1 env=$2
   shift 2
-  build/launch "$env" "$agent" 2 8 --mode=evaluate --logdir="$work/$name" --episodes=100 \
+  build/launch "$env" "$agent" 2 8 --mode=evaluate --checkpoint=latest \
+    --logdir="$work/$name" --episodes=100 \
     --seed=1000 "$@" 2>>"$work/$name.err" | grep '^evaluation '
 }
 

@@ -30,8 +30,9 @@ static const struct option rows[] = {
     CHOICE("format", format, "onnx", "onnx|safetensors", NULL,
            "onnx: the whole policy; safetensors: its parameters by name"),
     STRING("output", output, "", NULL, "the file; default: policy.FORMAT in the run folder"),
-    STRING("checkpoint", checkpoint, "latest", NULL,
-           "latest: the newest whole one of the run; best; or a file"),
+    STRING("checkpoint", checkpoint, "", NULL,
+           "best, latest (the newest whole one of the run), or a file; default: the best, and the "
+           "newest while there is no best one"),
     PLAYED_RUN_ROWS,
 };
 static const struct option_exit exits[] = {
@@ -68,9 +69,8 @@ static void ignore(void *context) {
 static enum status open_run(struct export *self, const char *folder, struct error *error) {
   const struct export_options *options = &self->options;
   const struct run_callbacks callbacks = {ignore, ignore, NULL, NULL};
-  bool newest = strcmp(options->checkpoint, "latest") == 0;
   const struct played_run played = {.folder = folder,
-                                    .checkpoint = newest ? "" : options->checkpoint,
+                                    .checkpoint = options->checkpoint,
                                     .env = options->env,
                                     .env_args = options->env_args,
                                     .device = "cpu",

@@ -10,13 +10,13 @@ from acorn.bundle import ROOT, AcornError, check_system
 from acorn.library import Space, Tensor, call, library
 
 
-def load(source, *, checkpoint="latest", env=None):
+def load(source, *, checkpoint="", env=None):
     """A policy that plays greedily.
 
     source: a run folder; a checkpoint file in one; or what `acorn export` has written: a
-    .safetensors file, or an .onnx file, which needs the package onnxruntime. checkpoint: "latest"
-    or "best" of a run folder. env: where the run's environment is here, if that is a file that
-    lies elsewhere. Errors: AcornError, with what is wrong and what to do.
+    .safetensors file, or an .onnx file, which needs the package onnxruntime. checkpoint: "best"
+    or "latest" of a run folder; "": the best, and the latest while there is no best one. env: where
+    the run's environment is here, if that is a file that lies elsewhere. Errors: AcornError, with what is wrong and what to do.
     """
     path = Path(source)
     if path.suffix == ".onnx":

@@ -53,11 +53,11 @@ def plays(folder, mean):
 
 def sources(folder, checkpoint):
     rows = np.random.default_rng(1).normal(size=(100, 4))
-    newest, _ = acorn.load(folder).act(rows)
+    newest, _ = acorn.load(folder, checkpoint="latest").act(rows)
     assert 0 < newest.mean() < 1
     assert np.array_equal(acorn.load(checkpoint).act(rows)[0], newest)
     assert np.array_equal(acorn.load(f"{folder}/policy.safetensors").act(rows)[0], newest)
-    assert acorn.load(folder, checkpoint="best").metadata("checkpoint").startswith("best")
+    assert acorn.load(folder).metadata("checkpoint").startswith("best")
 
 
 def onnx(folder):
