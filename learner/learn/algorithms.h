@@ -1,7 +1,7 @@
 /* What --agent names: an algorithm with the policy that acts for it, a row each. docs/algorithms.md
  * tells how to add one.
  *
- * Upstream: run/options.c (the option's choices), run/presets.c, run/run.c. Thread: any
+ * Upstream: run/options.c (the option's choices), run/agents.c, run/run.c. Thread: any
  * (constants). */
 #ifndef ACORN_LEARNER_LEARN_ALGORITHMS_H
 #define ACORN_LEARNER_LEARN_ALGORITHMS_H

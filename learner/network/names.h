@@ -1,6 +1,6 @@
 /* The networks that --network offers, a row each, for those that do not load their code.
  *
- * Upstream: learner/run/options.c (the option's choices), learner/run/presets.c, network.c (their
+ * Upstream: learner/run/options.c (the option's choices), learner/run/agents.c, network.c (their
  * operations). Thread: any (constants). */
 #ifndef ACORN_LEARNER_NETWORK_NAMES_H
 #define ACORN_LEARNER_NETWORK_NAMES_H

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/base/log.h"
 #include "common/base/process.h"
-#include "learner/learn/algorithms.h"
-#include "learner/network/names.h"
+#include "learner/run/agents.h"
 #include "learner/run/options.h"
+#include "learner/run/presets.h"
 
 struct preset {
   const char *env;    /* "": any */
@@ -229,68 +228,9 @@ static const struct {
 /* What an environment of one's own gets: one in C is fast. */
 enum { ENVS_PER_ACTOR = 16 };
 
-/* The rows of ALGORITHMS without the operations: the launcher does not load the kernels. */
-static const struct agent {
-  const char *name, *network, *options;
-  enum algorithm_pace pace;
-  int evaluators;
-} agents[] = {
-#define AGENT(name, algorithm, policy, network, pace, evaluators, options, help) \
-  {#name, network, options, pace, evaluators},
-    ALGORITHMS(AGENT)
-#undef AGENT
-};
-
-/* Likewise of NETWORKS. */
-static const struct network_row {
-  const char *name;
-  bool of_images;
-  int lstm_size;
-} network_rows[] = {
-#define NETWORK(name, of_images, lstm_size) {#name, of_images, lstm_size},
-    NETWORKS(NETWORK)
-#undef NETWORK
-};
-
-/* NULL: none of these, such as auto. */
-static const struct network_row *network_of(const struct learner_options *options) {
-  for (size_t i = 0; i < sizeof(network_rows) / sizeof(network_rows[0]); i++)
-    if (strcmp(network_rows[i].name, options->network) == 0) return &network_rows[i];
-  return NULL;
-}
-
-static const struct agent *agent_of(const struct learner_options *options) {
-  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    if (strcmp(agents[i].name, options->agent) == 0) return &agents[i];
-  CHECK(false, "no agent %s", options->agent);
-  return NULL;
-}
-
-bool learner_options_learns(const struct learner_options *options) {
-  return !agent_of(options)->network[0];
-}
-
-bool learner_options_replays(const struct learner_options *options) {
-  return agent_of(options)->pace == REPLAYED;
-}
-
-int learner_options_evaluators(const struct learner_options *options) {
-  return agent_of(options)->evaluators;
-}
-
-bool learner_options_pixels(const struct learner_options *options) {
-  const struct network_row *network = network_of(options);
-  return learner_options_learns(options) && network && network->of_images;
-}
-
-static bool chooses_network(const struct learner_options *options) {
-  return strcmp(options->network, "auto") == 0;
-}
-
 /* What depends on the network. */
 static void apply_network_defaults(struct learner_options *options) {
-  const struct network_row *network = network_of(options);
-  if (options->lstm_size < 0) options->lstm_size = network ? network->lstm_size : 0;
+  if (options->lstm_size < 0) options->lstm_size = learner_options_default_lstm_size(options);
   if (options->frame_stack == 0)
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
@@ -327,34 +267,10 @@ bool learner_options_has_preset(const char *env) {
   return false;
 }
 
-/* Whether a word is in a list that is separated by "|"; an empty list has all. */
-static bool lists(const char *list, const char *word) {
-  size_t length = strlen(word);
-  if (!list[0]) return true;
-  for (const char *at = list; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-    if (strncmp(at, word, length) == 0 && (at[length] == '\0' || at[length] == '|')) return true;
-  return false;
-}
-
-static bool has_heading(const struct agent *agent, const struct option *option) {
-  return agent->options[0] && lists(agent->options, option->group);
-}
-
-bool learner_option_is_of_agents(const struct option *option) {
-  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++)
-    if (has_heading(&agents[i], option)) return true;
-  return false;
-}
-
-/* Whether an option is of other algorithms: its heading is in their rows and not in this one's. */
-static bool is_foreign(const struct agent *agent, const struct option *option) {
-  return learner_option_is_of_agents(option) && !has_heading(agent, option);
-}
-
 /* Sets an option that the agent has and the user has not set. */
 static void set(struct learner_options *options, const char *name, const char *value) {
   if (options_given(&learner_options_table, options, name) ||
-      is_foreign(agent_of(options), options_find(&learner_options_table, name)))
+      learner_option_is_foreign(options_find(&learner_options_table, name), options))
     return;
   struct error error;
   enum status status =
@@ -407,7 +323,8 @@ static bool chooses_preset(const struct preset *row) {
 }
 
 static bool fits(const struct preset *row, const struct learner_options *options) {
-  return (!row->env[0] || strcmp(row->env, options->env) == 0) && lists(row->agent, options->agent);
+  return (!row->env[0] || strcmp(row->env, options->env) == 0) &&
+         agents_list_has(row->agent, options->agent);
 }
 
 // What --preset=auto comes to where there is a choice, so that the written configuration says it.
@@ -418,6 +335,21 @@ static void choose_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (chooses_preset(&presets[i]) && fits(&presets[i], options))
       set_all(options, room ? presets[i].values : "preset=small");
+}
+
+/* Agents that --preset is for have a row that chooses one. */
+enum status learner_options_check_preset(const struct learner_options *options,
+                                         struct error *error) {
+  if (strcmp(options->preset, "auto") == 0) return STATUS_OK;
+  const char *allowed = "";
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+    if (!chooses_preset(&presets[i])) continue;
+    allowed = presets[i].agent;
+    if (agents_list_has(allowed, options->agent)) return STATUS_OK;
+  }
+  return status_fail(error, STATUS_INVALID,
+                     "--preset=%s: these are settings of %s, and the agent is %s: leave it out",
+                     options->preset, allowed, options->agent);
 }
 
 /* A short run is not random to its end. */
@@ -434,12 +366,12 @@ void learner_options_apply_preset(struct learner_options *options) {
   if (options->atoms > 1)
     set_all(options, "huber=0 value_rescaling=0"); /* theirs is another loss */
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
-    if (lists(named[i].preset, options->preset)) set_all(options, named[i].values);
+    if (agents_list_has(named[i].preset, options->preset)) set_all(options, named[i].values);
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (fits(&presets[i], options)) set_all(options, presets[i].values);
   if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
   explore_in_time(options);
-  if (!chooses_network(options)) apply_network_defaults(options);
+  if (!learner_options_chooses_network(options)) apply_network_defaults(options);
   options->given = given;
 }
 
@@ -451,136 +383,22 @@ void learner_options_choose_for_continuous(struct learner_options *options) {
   options->algorithm.ppo.most_minibatches = MINIBATCHES_OF_CONTINUOUS;
 }
 
-/* ---- options that contradict each other */
-
-static enum status check_serving(const struct learner_options *options, struct error *error) {
-  int64_t max = options->max_envs ? options->max_envs : 2 * options->num_envs;
-  if (max < options->num_envs)
-    return status_fail(
-        error, STATUS_INVALID,
-        "--max_envs=%lld is less than --num_envs=%lld: leave it out, or give it at least that",
-        (long long)max, (long long)options->num_envs);
-  if (options->checkpoint[0] && strcmp(options->mode, "evaluate") != 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--checkpoint=%.300s: a named checkpoint is for --mode=evaluate; training "
-                       "goes on from the newest one, with --resume",
-                       options->checkpoint);
-  if (options->deterministic && strcmp(options->over, "eval") == 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--over=eval and --deterministic exclude each other: evaluation episodes "
-                       "end when they end; leave one of the two out");
-  if (strcmp(options->mode, "evaluate") == 0 && learner_options_learns(options) &&
-      !options->logdir[0])
-    return status_fail(
-        error, STATUS_INVALID,
-        "--mode=evaluate needs --logdir=RUN: the run folder whose checkpoint is played");
-  return STATUS_OK;
-}
-
-/* A replay's pages are long enough for any. */
-static enum status check_frames(const struct learner_options *options, struct error *error) {
-  if (chooses_network(options)) return STATUS_OK; /* checked once it is known */
-  if (options->frame_stack > 1 && !learner_options_pixels(options))
-    return status_fail(error, STATUS_INVALID,
-                       "--frame_stack=%lld: network %s does not stack frames; impala_shallow, "
-                       "impala_deep and nature do",
-                       (long long)options->frame_stack, options->network);
-  if (options->frame_stack > options->algorithm.unroll_length && !learner_options_replays(options))
-    return status_fail(error, STATUS_INVALID,
-                       "--frame_stack=%lld needs --unroll_length of at least %lld",
-                       (long long)options->frame_stack, (long long)options->frame_stack);
-  return STATUS_OK;
-}
-
 static const char *network_for(const struct learner_options *options, bool has_image) {
   size_t i = 0;
-  while (!lists(networks[i].agent, options->agent)) i++; /* the last row is of any */
+  while (!agents_list_has(networks[i].agent, options->agent)) i++; /* the last row is of any */
   return has_image && learner_options_learns(options) ? networks[i].of_image
                                                       : networks[i].of_vector;
 }
 
 enum status learner_options_choose_network(struct learner_options *options, bool has_image,
                                            struct error *error) {
-  if (!chooses_network(options)) return STATUS_OK;
+  if (!learner_options_chooses_network(options)) return STATUS_OK;
   enum status status = options_set(&learner_options_table, options, "network",
                                    network_for(options, has_image), "the defaults", error);
   if (status != STATUS_OK) return status;
   apply_network_defaults(options);
   if (has_image) set_all(options, "epochs=fits");
-  return check_frames(options, error);
-}
-
-enum { NAMED_OPTIONS = 3 };
-
-/* Adds an option to a list in words, of which the first are named. */
-static void add_name(char names[256], int count, const char *name) {
-  size_t used = strlen(names);
-  if (count < NAMED_OPTIONS)
-    snprintf(names + used, 256 - used, "%s--%s", count ? ", " : "", name);
-  else if (count == NAMED_OPTIONS)
-    snprintf(names + used, 256 - used, " ...");
-}
-
-/* Adds the agents that have the option and are not in the list yet. */
-static void add_agents(char names[256], const struct option *option) {
-  for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++) {
-    size_t used = strlen(names);
-    if (has_heading(&agents[i], option) && !(used && lists(names, agents[i].name)))
-      snprintf(names + used, 256 - used, "%s%s", used ? "|" : "", agents[i].name);
-  }
-}
-
-/* What would be ignored. */
-static enum status check_foreign(const struct learner_options *options, struct error *error) {
-  const struct option_table *table = &learner_options_table;
-  char names[256] = "", others[256] = "";
-  int count = 0;
-  for (int i = 0; i < table->count; i++) {
-    const struct option *option = &table->options[i];
-    if (!is_foreign(agent_of(options), option) || !options_given(table, options, option->name) ||
-        options_of_file(table, options, option->name))
-      continue;
-    add_name(names, count++, option->name);
-    add_agents(others, option);
-  }
-  if (!count) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID,
-                     "%s: agent %s has no such option (--agent=%s): leave %s out", names,
-                     options->agent, others, count > 1 ? "them" : "it");
-}
-
-void learner_options_drop_foreign(struct learner_options *options, bool is_said) {
-  const struct option_table *table = &learner_options_table;
-  char names[256] = "";
-  int count = 0;
-  for (int i = 0; learner_options_learns(options) && i < table->count; i++) {
-    const struct option *option = &table->options[i];
-    if (!is_foreign(agent_of(options), option) || !options_of_file(table, options, option->name))
-      continue;
-    char *before = options_value_text(option, options);
-    options_reset(table, options, option);
-    char *after = options_value_text(option, options);
-    if (strcmp(before, after) != 0) add_name(names, count++, option->name);
-    free(before);
-    free(after);
-  }
-  if (count && is_said)
-    log_info("--config: %s: agent %s has no such option: ignored", names, options->agent);
-}
-
-/* A config.txt without importance_exponent_end is from before it, when --target_update counted
- * updates. */
-bool learner_options_count_updates(const struct learner_options *options) {
-  const struct option_table *table = &learner_options_table;
-  return options_of_file(table, options, "target_update") &&
-         !options_given(table, options, "importance_exponent_end") &&
-         learner_options_replays(options);
-}
-
-double learner_options_updates_in_steps(const struct learner_options *options) {
-  double steps =
-      (double)options->algorithm.q_learning.target_update * learner_options_update_steps(options);
-  return fmin(fmax(1, steps), 1e15);
+  return learner_options_check_frames(options, error);
 }
 
 bool learner_options_keep_raw(struct learner_options *options) {
@@ -589,92 +407,6 @@ bool learner_options_keep_raw(struct learner_options *options) {
   set(options, "normalize_observations", "false");
   set(options, "normalize_values", "false");
   return is_before;
-}
-
-void learner_options_take_file(struct learner_options *options) {
-  // A config.txt names them all, of which the command line may replace some; somebody's few lines
-  // of today do not.
-  static const char *const also[] = {"n_steps", "replay_ratio", "priority_exponent",
-                                     "importance_exponent", "unroll_length"};
-  bool is_whole = true;
-  for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
-    is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
-  learner_options_drop_foreign(options, true);
-  if (is_whole && learner_options_keep_raw(options))
-    log_info(
-        "--config: it is from before --normalize_observations and --normalize_values: they "
-        "are off");
-  if (!is_whole || !learner_options_count_updates(options)) return;
-  int64_t updates = options->algorithm.q_learning.target_update;
-  options->algorithm.q_learning.target_update = llround(learner_options_updates_in_steps(options));
-  log_info("--config: it counts --target_update in updates: %lld of them are %lld steps",
-           (long long)updates, (long long)options->algorithm.q_learning.target_update);
-}
-
-/* Agents that --preset is for have a row that chooses one. */
-static enum status check_preset(const struct learner_options *options, struct error *error) {
-  if (strcmp(options->preset, "auto") == 0) return STATUS_OK;
-  const char *allowed = "";
-  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
-    if (!chooses_preset(&presets[i])) continue;
-    allowed = presets[i].agent;
-    if (lists(allowed, options->agent)) return STATUS_OK;
-  }
-  return status_fail(error, STATUS_INVALID,
-                     "--preset=%s: these are settings of %s, and the agent is %s: leave it out",
-                     options->preset, allowed, options->agent);
-}
-
-static enum status check_windows(const struct learner_options *options, struct error *error) {
-  if (options->algorithm.q_learning.burn_in > options->algorithm.unroll_length)
-    return status_fail(error, STATUS_INVALID,
-                       "--burn_in=%lld is longer than --unroll_length=%lld: most of each window "
-                       "would not be trained on; give at most as many steps",
-                       (long long)options->algorithm.q_learning.burn_in,
-                       (long long)options->algorithm.unroll_length);
-  if (q_learning_counted_steps(&options->algorithm) < 1)
-    return status_fail(error, STATUS_INVALID,
-                       "--n_steps=%lld and --unroll_length=%lld: without --partial_returns no step "
-                       "of a window would count; give an unroll of at least n_steps",
-                       (long long)options->algorithm.q_learning.n_steps,
-                       (long long)options->algorithm.unroll_length);
-  if (options->window_stride > learner_options_window_steps(options))
-    return status_fail(error, STATUS_INVALID,
-                       "--window_stride=%lld: windows of %d steps would leave some out; give at "
-                       "most as many",
-                       (long long)options->window_stride, learner_options_window_steps(options));
-  return STATUS_OK;
-}
-
-static enum status check_atoms(const struct learner_options *options, struct error *error) {
-  if (options->atoms == 1) return STATUS_OK;
-  if (!(options->value_low < options->value_high))
-    return status_fail(error, STATUS_INVALID,
-                       "--value_low=%g and --value_high=%g: the first atom must be below the last",
-                       options->value_low, options->value_high);
-  if (options->algorithm.q_learning.value_rescaling > 0 || options->algorithm.q_learning.huber > 0)
-    return status_fail(
-        error, STATUS_INVALID,
-        "--%s=%g: with --atoms=%lld values are distributions, whose loss has none; "
-        "give 0",
-        options->algorithm.q_learning.value_rescaling > 0 ? "value_rescaling" : "huber",
-        options->algorithm.q_learning.value_rescaling > 0
-            ? options->algorithm.q_learning.value_rescaling
-            : options->algorithm.q_learning.huber,
-        (long long)options->atoms);
-  return STATUS_OK;
-}
-
-enum status learner_options_check(const struct learner_options *options, struct error *error) {
-  enum status status = check_serving(options, error);
-  if (status == STATUS_OK) status = check_frames(options, error);
-  if (status != STATUS_OK || !learner_options_learns(options)) return status;
-  status = check_preset(options, error);
-  if (status != STATUS_OK) return status;
-  status = check_foreign(options, error);
-  if (status != STATUS_OK || !learner_options_replays(options)) return status;
-  status = check_windows(options, error);
-  return status == STATUS_OK ? check_atoms(options, error) : status;
 }
 
 int learner_default_envs_per_actor(const char *env) {
