@@ -374,7 +374,7 @@ enum status model_open(struct model **out, const struct model_config *config,
   }
   if (status == STATUS_OK) status = run_make_network(run, error);
   if (status != STATUS_OK) return status;
-  version_describe(&model->signature, run);
+  served_describe(&model->signature, run);
   model_poll(model, clock_now_us());
   if (!model->versions)
     log_warn("model %s: there is no version yet in %s", config->name, config->path);

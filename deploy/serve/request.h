@@ -1,7 +1,7 @@
 /* One inference request: rows of a model's inputs, and the outputs for them. Every protocol fills
  * the same struct, and versions know no other.
  *
- * Upstream: request_json.h, request_proto.h, version.h. Thread: a connection's; from version_submit
+ * Upstream: request_json.h, request_proto.h, served.h. Thread: a connection's; from version_submit
  * to `done` the version's.
  * Invariant: rows reach a version only after request_check: all inputs are there and finite. */
 #ifndef ACORN_DEPLOY_SERVE_REQUEST_H

@@ -2,7 +2,7 @@
  * them in batches. A batch is what waits when the thread is free, up to max_batch rows; with a
  * delay it waits for more.
  *
- * Upstream: model.h. Downstream: learner/run (network, devices), learner/serve/memory.h.
+ * Upstream: model.h. Downstream: served.h, sequences.h.
  * Threads: version_open, version_close: main. version_submit, version_begin, version_has: any. One
  * at a time computes: its own, or one that begins a small batch.
  * Invariant: two steps of a sequence are never in one batch, and run in the order of their
@@ -13,10 +13,8 @@
 #include <pthread.h>
 
 #include "common/metrics/metrics.h"
-#include "deploy/serve/request.h"
 #include "deploy/serve/sequences.h"
-#include "learner/run/run.h"
-#include "learner/serve/memory.h"
+#include "deploy/serve/served.h"
 
 struct version_limits {
   int max_batch; /* rows */
@@ -36,21 +34,12 @@ struct version {
   struct version_limits limits;
   const struct version_metrics *metrics;
   const struct signature *signature; /* the model's */
-  char folder[PATH_MAX], file[CHECKPOINT_PATH_BYTES];
-  struct learner_options options;
-  struct run run;
-  struct device *device;
   pthread_t thread;
   bool at_once; /* a full batch takes less than to hand it to another thread is worth */
 
   /* the thread that is `computing` */
-  real *params; /* (P) */
-  struct network_workspace *workspace;
-  struct memory *memory;
-  struct memory_rows remembered;
-  struct device_shared row, reward, flags, action, statistics;
-  float *head, *values; /* (max_batch, stride), (max_batch, A) */
-  bool *busy;           /* (max_sequences): has a row in the batch that is being made */
+  struct served served;
+  bool *busy; /* (max_sequences): has a row in the batch that is being made */
 
   /* guarded by lock */
   pthread_mutex_t lock;
@@ -66,9 +55,6 @@ struct version {
   bool is_retired;
   struct version *next;
 };
-
-/* How a run's policy looks from outside. `run`: its environment and network are known. */
-void version_describe(struct signature *signature, const struct run *run);
 
 /* Loads the checkpoint `file` of the run in `folder`, whose options `options` are (taken over, also
  * on failure), warms up and starts the thread. `of`: a run of the same environment, which is not

@@ -2,7 +2,7 @@
  * is a row of operations in a file of its own (categorical.c, normal.c); inference acts by it, and
  * an algorithm is paired with one.
  *
- * Upstream: learner/serve/inference.c, learn/algorithm.h, deploy/inspect/watch/chooser.c.
+ * Upstream: learner/serve/inference.c, serve/acting.h, learn/algorithm.h.
  * Downstream: learner/device.
  * Thread: any (no state). */
 #ifndef ACORN_LEARNER_LEARN_POLICY_H

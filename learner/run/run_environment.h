@@ -1,5 +1,5 @@
 /* The name and spaces of the run's environment: from its own code, or from the first actor.
- * Upstream: run.c, deploy/serve/{model,version}.c. Downstream: envs/registry.h, serve/greeter.h.
+ * Upstream: run.c, deploy/serve/{model,served}.c. Downstream: envs/registry.h, serve/greeter.h.
  * Thread: main, before any other. */
 #ifndef ACORN_LEARNER_RUN_RUN_ENVIRONMENT_H
 #define ACORN_LEARNER_RUN_RUN_ENVIRONMENT_H

@@ -1,5 +1,5 @@
 /* The parts of a run, made from its options in the order of these functions: each needs what those
- * before it made. Upstream: run.c; deploy/serve/{model,version}.c (the network alone). Downstream:
+ * before it made. Upstream: run.c; deploy/serve/{model,served}.c (the network alone). Downstream:
  * the parts' own headers. Thread: main, before any other. Owner: the run (run_destroy). */
 #ifndef ACORN_LEARNER_RUN_RUN_PARTS_H
 #define ACORN_LEARNER_RUN_RUN_PARTS_H

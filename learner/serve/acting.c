@@ -129,12 +129,12 @@ static void give_choice(const struct acting *acting, struct acting_batch *batch)
   inputs.reward = batch->steps.reward;
   inputs.flags = batch->steps.flags;
   memory_rows_begin(acting->memory, &batch->rows, &inputs, acting->seed, B);
-  struct network_outputs out;
-  network_forward(acting->workspace, &out, batch->rows.state_out, batch->params, &inputs,
+  network_forward(acting->workspace, &batch->out, batch->rows.state_out, batch->params, &inputs,
                   batch->rows.state_in, 1, B);
   struct policy_rows rows = {.uniform = batch->rows.uniform,
                              .epsilon = device_shared_at(&batch->rows.block, batch->rows.epsilon)};
-  acting->policy->choose(device, batch->steps.action, batch->steps.statistics, &out, &rows, B);
+  acting->policy->choose(device, batch->steps.action, batch->steps.statistics, &batch->out, &rows,
+                         B);
   device_shared_download(device, &batch->action, (size_t)B * (size_t)acting->shape.action_bytes);
   if (acting->keeps_trail)
     device_shared_download(device, &batch->statistics,

@@ -7,7 +7,8 @@
  * same few calls whatever the network is. Rows of the padding are of no slot: they
  * change nothing. What varies from batch to batch lies in memory whose address stays, the
  * parameters too: a new version is copied, which reads and writes them once.
- * Upstream: inference.c. Downstream: memory.h, network/, experience/pages.h. Thread: inference. */
+ * Upstream: inference.c, predictor.h. Downstream: memory.h, network/, experience/pages.h. Thread:
+ * inference, or that of a predictor. */
 #ifndef ACORN_LEARNER_SERVE_ACTING_H
 #define ACORN_LEARNER_SERVE_ACTING_H
 
@@ -48,6 +49,7 @@ struct acting_batch {
   bool begins_windows;     /* some rows.start are not -1 */
   const real *params;
   struct device_steps steps;       /* what operations read and write of the rows */
+  struct network_outputs out;      /* what the actions are chosen from, until the next batch */
   uint8_t *observation;            /* where they are uploaded to; NULL on a unified device */
   struct device_shared action;     /* (rows, action_bytes) */
   struct device_shared statistics; /* (rows, statistics) */

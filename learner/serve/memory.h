@@ -5,8 +5,8 @@
  *
  * States and frames are on the device, where a batch reads and writes all of its rows by one
  * operation each (memory_rows_begin, memory_rows_end); everything else is on the host.
- * Upstream: serve/acting.c, deploy/inspect/watch/chooser.c, deploy/serve/version.c. Downstream:
- * experience/pages.h. Thread: one, inference. */
+ * Upstream: serve/acting.h. Downstream: experience/pages.h. Thread: one, inference or that of a
+ * predictor. */
 #ifndef ACORN_LEARNER_SERVE_MEMORY_H
 #define ACORN_LEARNER_SERVE_MEMORY_H
 

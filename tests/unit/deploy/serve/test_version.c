@@ -96,7 +96,7 @@ static struct fixture *open_with(const char *env) {
   f->run.agent = algorithms_find("vtrace");
   assert_int_equal(run_find_environment(&f->run, &f->options, &error), STATUS_OK);
   assert_int_equal(run_make_network(&f->run, &error), STATUS_OK);
-  version_describe(&f->signature, &f->run);
+  served_describe(&f->signature, &f->run);
   write_config(f);
   write_checkpoint(f);
   f->metrics = metrics_create(4);

@@ -1,0 +1,58 @@
+/* A run's policy for rows of a program's own: inference without leases, batcher and pages. The
+ * caller begins a batch, writes its rows, enters each, and has the actions when predictor_choose
+ * returns; what a slot remembers goes on from batch to batch, as in a run.
+ *
+ * Upstream: deploy/serve/served.h, deploy/inspect/watch/chooser.c. Downstream: acting.h.
+ * Thread: one at a time. Invariant: two rows of a batch are never of the same slot. */
+#ifndef ACORN_LEARNER_SERVE_PREDICTOR_H
+#define ACORN_LEARNER_SERVE_PREDICTOR_H
+
+#include "common/wire/wire.h"
+#include "learner/serve/acting.h"
+
+struct predictor {
+  struct acting acting;
+  struct acting_batch batch;
+  struct row_batch rows; /* on the host: what callers write, see predictor_tensor */
+  struct memory *memory;
+  const struct space *space;
+  struct wire_layout layout; /* of a row */
+  /* On the host, of the last batch: */
+  float *head;   /* (max_rows, stride) */
+  float *values; /* (max_rows, A); NULL unless the head gives values of actions */
+};
+
+/* acting: as for acting_init, its memory excepted: that has so many slots, and is the predictor's.
+ * Everything is borrowed. */
+void predictor_init(struct predictor *self, const struct acting *acting, const struct space *space,
+                    int num_slots);
+void predictor_deinit(struct predictor *self);
+
+/* For the batches from now on. Owner: the caller, who keeps them. */
+void predictor_set_params(struct predictor *self, const real *params);
+
+void predictor_begin(struct predictor *self, int num_rows);
+
+/* Where a tensor of a row's observation is to be written. */
+static inline void *predictor_tensor(const struct predictor *self, int row, int tensor) {
+  return self->rows.observation + (size_t)row * self->layout.row_stride +
+         self->layout.tensor[tensor].row_offset;
+}
+
+/* The row is of this slot; -1: it has no past and leaves none. flags: enum step_flag. reward: of
+ * the step before. greedy: its action is not drawn. */
+void predictor_enter(struct predictor *self, int row, int slot, uint8_t flags, float reward,
+                     bool greedy);
+
+/* Once all rows have entered: chooses their actions, and lets their slots move on. */
+void predictor_choose(struct predictor *self);
+
+/* The action of a row, as it was chosen. */
+static inline const void *predictor_action(const struct predictor *self, int row) {
+  return (const char *)self->batch.action.host +
+         (size_t)row * (size_t)self->acting.shape.action_bytes;
+}
+/* As the environment gets it: space_action_bytes of them. */
+void predictor_send(const struct predictor *self, void *sent, int row);
+
+#endif
