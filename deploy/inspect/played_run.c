@@ -8,6 +8,7 @@
 #include "envs/env_module.h"
 #include "envs/env_words.h"
 #include "envs/registry.h"
+#include "learner/learn/algorithms.h"
 #include "learner/run/folder.h"
 
 /* An option that the user left alone stays. */
@@ -68,5 +69,11 @@ enum status played_run_read(struct learner_options *options, const struct played
   if (status != STATUS_OK) return status;
   learner_options_apply_preset(options);
   status = learner_options_check(options, error);
-  return status == STATUS_OK ? name_code(options, played, error) : status;
+  if (status == STATUS_OK) status = name_code(options, played, error);
+  if (status == STATUS_OK && played->learned_to && !algorithms_find(options->agent)->algorithm)
+    status = status_fail(error, STATUS_INVALID,
+                         "agent %s learns nothing, so there is no policy to %s: name a run of "
+                         "another agent",
+                         options->agent, played->learned_to);
+  return status;
 }

@@ -17,8 +17,9 @@ struct played_run {
   const char *device, *precision;
   const char *policy; /* "greedy", "sample" */
   int64_t seed;
-  bool spaces_alone; /* the environment is not stepped: one that actors brought will do */
-  bool code;         /* code of the run folder may be run: a plugin, a module in Python */
+  const char *learned_to; /* "export": refuses agents without a policy to export; NULL: none */
+  bool spaces_alone;      /* the environment is not stepped: one that actors brought will do */
+  bool code;              /* code of the run folder may be run: a plugin, a module in Python */
 };
 
 /* Rows of a program's options (common/base/option_rows.h), for its members env, env_args, code. */
@@ -30,7 +31,8 @@ struct played_run {
       BOOL("code", code, "true", NULL, NO_CODE_HELP)
 
 /* Fills options, which options_init has made, and names the environment's code. Errors: INVALID:
- * the folder is no run, its environment is not here; registry_name_code's. */
+ * the folder is no run, its environment is not here, its agent has no policy;
+ * registry_name_code's. */
 MUST_CHECK enum status played_run_read(struct learner_options *options,
                                        const struct played_run *played, struct error *error);
 

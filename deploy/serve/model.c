@@ -227,15 +227,10 @@ static enum status read_run(const struct model *model, struct learner_options *o
                                     .precision = "float32",
                                     .policy = "greedy",
                                     .spaces_alone = true,
+                                    .learned_to = "serve",
                                     .code = config->code};
   options_init(&learner_options_table, options);
-  enum status status = played_run_read(options, &played, error);
-  if (status == STATUS_OK && !algorithms_find(options->agent)->algorithm)
-    status = status_fail(error, STATUS_INVALID,
-                         "agent %s learns nothing, so there is no policy to serve: name a run of "
-                         "another agent",
-                         options->agent);
-  return status;
+  return played_run_read(options, &played, error);
 }
 
 static void insert(struct model *model, struct version *version) {

@@ -76,13 +76,9 @@ static enum status open_run(struct export *self, const char *folder, struct erro
                                     .device = "cpu",
                                     .precision = "float32",
                                     .spaces_alone = true,
+                                    .learned_to = "export",
                                     .code = options->code};
   enum status status = played_run_read(&self->learner, &played, error);
-  if (status == STATUS_OK && !algorithms_find(self->learner.agent)->algorithm)
-    status = status_fail(error, STATUS_INVALID,
-                         "agent %s learns nothing, so there is no policy to export: name a run of "
-                         "another agent",
-                         self->learner.agent);
   return status == STATUS_OK ? run_create(&self->run, &self->learner, &callbacks, error) : status;
 }
 
