@@ -7,14 +7,14 @@
 #include "common/base/check.h"
 #include "learner/run/run_environment.h"
 #include "learner/run/run_parts.h"
+#include "learner/train/state.h"
 
 /* ---- the signature */
 
-static struct tensor *add_input(struct signature *signature, const struct space_tensor *from) {
-  static const enum tensor_type types[] = {
-      [DTYPE_UINT8] = TENSOR_UINT8, [DTYPE_INT32] = TENSOR_INT32, [DTYPE_FLOAT32] = TENSOR_FLOAT32};
-  return signature_add(&signature->input[signature->num_inputs++], &signature->input_bytes,
-                       from->name, types[from->dtype], from->rank, from->shape);
+static void add_input(struct signature *signature, const char *name, enum tensor_type type,
+                      int rank, const int *shape) {
+  signature_add(&signature->input[signature->num_inputs++], &signature->input_bytes, name, type,
+                rank, shape);
 }
 
 static void add_output(struct signature *signature, const char *name, enum tensor_type type,
@@ -25,12 +25,13 @@ static void add_output(struct signature *signature, const char *name, enum tenso
 
 /* The names of scripts/export.sh. */
 void served_describe(struct signature *signature, const struct run *run) {
+  static const enum tensor_type types[] = {
+      [DTYPE_UINT8] = TENSOR_UINT8, [DTYPE_INT32] = TENSOR_INT32, [DTYPE_FLOAT32] = TENSOR_FLOAT32};
   const struct space *space = &run->space;
   memset(signature, 0, sizeof(*signature));
-  for (int i = 0; i < space->num_tensors; i++) add_input(signature, &space->tensor[i]);
-  if (run->inputs.use_reward)
-    signature_add(&signature->input[signature->num_inputs++], &signature->input_bytes,
-                  "previous_reward", TENSOR_FLOAT32, 0, NULL);
+  for (const struct space_tensor *t = space->tensor; t < space->tensor + space->num_tensors; t++)
+    add_input(signature, t->name, types[t->dtype], t->rank, t->shape);
+  if (run->inputs.use_reward) add_input(signature, "previous_reward", TENSOR_FLOAT32, 0, NULL);
   signature->input_bytes = (signature->input_bytes + 7) / 8 * 8;
   signature->mask = space_mask(space);
   signature->remembers =
@@ -89,12 +90,7 @@ static enum status read_params(struct served *self, const char *folder, const ch
   const struct network_parameter *parameter = network_parameters(network, &count);
   size_t P = network_num_parameters(network);
   float *host = check_alloc(P + 1, sizeof(*host));
-  for (int i = 0; i < count; i++) {
-    items[i] = (struct checkpoint_item){
-        .dtype = CHECKPOINT_FLOAT32, .rank = parameter[i].rank, .data = host + parameter[i].offset};
-    snprintf(items[i].name, sizeof(items[i].name), "%s%s", prefix, parameter[i].name);
-    for (int d = 0; d < parameter[i].rank; d++) items[i].shape[d] = (uint64_t)parameter[i].shape[d];
-  }
+  for (int i = 0; i < count; i++) items[i] = train_state_item("params", host, &parameter[i]);
   enum status status = checkpoint_read(file, items, count, error);
   if (status == STATUS_OK) status = checkpoint_list(file, theirs, &num_theirs, error);
   for (int i = 0; status == STATUS_OK && i < num_theirs; i++)
@@ -116,7 +112,6 @@ static void make_predictor(struct served *self, int max_rows, int num_slots) {
   const struct acting acting = {.device = device,
                                 .network = run->network,
                                 .policy = run->policy,
-                                .inputs = run->inputs,
                                 .shape = run->shape,
                                 .max_rows = max_rows};
   self->params = device->ops->alloc(
@@ -134,7 +129,7 @@ enum status served_open(struct served *self, const char *folder, const char *fil
   if (status != STATUS_OK) return status;
   make_predictor(self, max_rows, num_slots);
   status = read_params(self, folder, file, error);
-  if (status == STATUS_OK) predictor_set_params(&self->predictor, self->params);
+  if (status == STATUS_OK) acting_set_params(&self->predictor.acting, self->params);
   return status;
 }
 
@@ -182,7 +177,7 @@ static void put_action(const struct served *self, int row, uint8_t *to) {
     predictor_send(&self->predictor, to, row);
     return;
   }
-  const int32_t *chosen = predictor_action(&self->predictor, row);
+  const int32_t *chosen = acting_action(&self->predictor.acting, &self->predictor.batch, row);
   for (int c = 0; c < space_num_choices(&space->choices); c++) ((int64_t *)to)[c] = chosen[c];
 }
 

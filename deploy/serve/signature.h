@@ -43,9 +43,8 @@ static inline size_t tensor_type_bytes(enum tensor_type type) {
 }
 
 /* Appends a tensor to a row of *row_bytes so far; offsets are multiples of 8. */
-static inline struct tensor *signature_add(struct tensor *tensor, size_t *row_bytes,
-                                           const char *name, enum tensor_type type, int rank,
-                                           const int *shape) {
+static inline void signature_add(struct tensor *tensor, size_t *row_bytes, const char *name,
+                                 enum tensor_type type, int rank, const int *shape) {
   tensor->type = type;
   tensor->rank = rank;
   tensor->count = 1;
@@ -54,7 +53,6 @@ static inline struct tensor *signature_add(struct tensor *tensor, size_t *row_by
   tensor->bytes = tensor->count * tensor_type_bytes(type);
   tensor->offset = (*row_bytes + 7) / 8 * 8;
   *row_bytes = tensor->offset + tensor->bytes;
-  return tensor;
 }
 
 #endif

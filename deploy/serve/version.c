@@ -112,9 +112,9 @@ static void warm_up(struct version *version) {
   const int most = version->limits.max_batch, sizes[] = {most, most, 1, 1, 1, most};
   int64_t took_us[6] = {0};
   for (int i = 0; i < 6; i++) {
-    request_init(&request, version->signature, sizes[i]);
+    request_init(&request, version->served.signature, sizes[i]);
     int64_t start_us = clock_now_us();
-    if (request_set_rows(&request, sizes[i], version->signature->input, &error) == STATUS_OK)
+    if (request_set_rows(&request, sizes[i], version->served.signature->input, &error) == STATUS_OK)
       served_answer(&version->served, &request, sizes[i]);
     request_deinit(&request);
     took_us[i] = clock_now_us() - start_us;
@@ -151,7 +151,6 @@ enum status version_open(struct version **out, int64_t number, const char *folde
   struct version *version = check_alloc(1, sizeof(*version));
   int slots = signature->remembers ? limits->max_sequences : 1;
   version->number = number;
-  version->signature = signature;
   version->limits = *limits;
   version->metrics = metrics;
   version->busy = check_alloc((size_t)slots, sizeof(*version->busy));
@@ -208,7 +207,7 @@ enum status version_submit(struct version *version, struct request *request, str
     status = status_fail(error, STATUS_EXHAUSTED,
                          "the queue is full: %d requests wait (--max_queue); try again later",
                          version->queued);
-  else if (version->signature->remembers)
+  else if (version->served.signature->remembers)
     status = enter_sequence(version, request, error);
   if (status == STATUS_OK) {
     request->next = NULL;
@@ -233,7 +232,8 @@ void version_begin(struct version *version) {
 
 bool version_has(struct version *version, const char *sequence) {
   pthread_mutex_lock(&version->lock);
-  bool has = version->signature->remembers && sequences_find(&version->sequences, sequence) >= 0;
+  bool has =
+      version->served.signature->remembers && sequences_find(&version->sequences, sequence) >= 0;
   pthread_mutex_unlock(&version->lock);
   return has;
 }

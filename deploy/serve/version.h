@@ -33,7 +33,6 @@ struct version {
   int64_t number;
   struct version_limits limits;
   const struct version_metrics *metrics;
-  const struct signature *signature; /* the model's */
   pthread_t thread;
   bool at_once; /* a full batch takes less than to hand it to another thread is worth */
 

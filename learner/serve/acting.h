@@ -81,6 +81,12 @@ void acting_begin(const struct acting *acting, struct acting_batch *batch, int n
 void acting_choose(const struct acting *acting, struct acting_batch *batch,
                    const struct row_batch *rows, const struct network_noise *noise);
 
+/* The action of a row, as it was chosen. */
+static inline const void *acting_action(const struct acting *acting,
+                                        const struct acting_batch *batch, int row) {
+  return (const char *)batch->action.host + (size_t)row * (size_t)acting->shape.action_bytes;
+}
+
 /* Then what the slots remember, and the steps into rows.place, on a device that has not done it. */
 void acting_file(const struct acting *acting, struct acting_batch *batch);
 

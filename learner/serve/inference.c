@@ -250,18 +250,13 @@ void inference_launch(struct inference *self, struct row_batch *batch) {
 
 /* ---- finish */
 
-static const uint8_t *action_of(const struct inference *self, const struct flight *flight,
-                                int row) {
-  return (const uint8_t *)flight->acting.action.host +
-         (size_t)row * (size_t)self->config.shape.action_bytes;
-}
-
 /* What environments get for the actions of all rows. */
 static const void *sent_actions(const struct inference *self, const struct flight *flight) {
   size_t bytes = (size_t)self->config.shape.action_bytes;
   if (!self->sent) return flight->acting.action.host;
   for (int row = 0; row < flight->batch->num_rows; row++)
-    self->config.policy->send(self->sent + (size_t)row * bytes, action_of(self, flight, row),
+    self->config.policy->send(self->sent + (size_t)row * bytes,
+                              acting_action(&self->acting, &flight->acting, row),
                               self->config.space);
   return self->sent;
 }
@@ -288,7 +283,7 @@ static int64_t leave_segment(struct inference *self, const struct flight *flight
     if (slot < 0 || self->memory->life[slot] != segment->life) continue;
     steps += !(flags[row] & STEP_TRUNCATED);
     if (self->acting.keeps_trail && !segment->eval) leave_trail(self, flight, row);
-    memory_leave(self->memory, slot, action_of(self, flight, row));
+    memory_leave(self->memory, slot, acting_action(&self->acting, &flight->acting, row));
   }
   return !segment->eval || self->config.count_eval_steps ? steps : 0;
 }

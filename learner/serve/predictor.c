@@ -11,6 +11,7 @@ void predictor_init(struct predictor *self, const struct acting *acting, const s
       .num_slots = num_slots, .shape = acting->shape, .draws = policy_draws(acting->policy, space)};
   size_t rows = (size_t)acting->max_rows;
   *self = (struct predictor){.acting = *acting, .space = space};
+  self->acting.inputs = *network_inputs(acting->network);
   self->memory = self->acting.memory = memory_create(acting->device, &memory);
   acting_init(&self->acting);
   acting_batch_init(&self->acting, &self->batch);
@@ -29,16 +30,11 @@ void predictor_deinit(struct predictor *self) {
   memory_destroy(self->memory);
   free(self->head);
   free(self->values);
-  self->memory = NULL;
-}
-
-void predictor_set_params(struct predictor *self, const real *params) {
-  acting_set_params(&self->acting, params);
+  *self = (struct predictor){.memory = NULL};
 }
 
 /* Rows of padding are of no slot. */
 void predictor_begin(struct predictor *self, int num_rows) {
-  self->rows.num_rows = num_rows;
   acting_begin(&self->acting, &self->batch, num_rows);
   for (int row = num_rows; row < self->batch.B; row++)
     memory_clear_row(self->memory, &self->batch.rows, row);
@@ -58,7 +54,7 @@ void predictor_choose(struct predictor *self) {
   struct device *device = self->acting.device;
   const struct network_outputs *out = &self->batch.out;
   const int32_t *slot = self->batch.rows.slot;
-  int B = self->rows.num_rows;
+  int B = self->batch.num_rows;
   acting_choose(&self->acting, &self->batch, &self->rows, NULL);
   acting_file(&self->acting, &self->batch);
   device->ops->download(device, self->head, out->head, (size_t)B * (size_t)out->stride);
@@ -67,13 +63,15 @@ void predictor_choose(struct predictor *self) {
                           (size_t)B * (size_t)out->of_actions->A);
   device_finish(device);
   for (int row = 0; row < B; row++)
-    if (slot[row] >= 0) memory_leave(self->memory, slot[row], predictor_action(self, row));
+    if (slot[row] >= 0)
+      memory_leave(self->memory, slot[row], acting_action(&self->acting, &self->batch, row));
 }
 
 void predictor_send(const struct predictor *self, void *sent, int row) {
   const struct policy *policy = self->acting.policy;
+  const void *chosen = acting_action(&self->acting, &self->batch, row);
   if (policy->send)
-    policy->send(sent, predictor_action(self, row), self->space);
+    policy->send(sent, chosen, self->space);
   else
-    memcpy(sent, predictor_action(self, row), (size_t)self->acting.shape.action_bytes);
+    memcpy(sent, chosen, (size_t)self->acting.shape.action_bytes);
 }

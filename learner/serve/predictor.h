@@ -2,7 +2,8 @@
  * caller begins a batch, writes its rows, enters each, and has the actions when predictor_choose
  * returns; what a slot remembers goes on from batch to batch, as in a run.
  *
- * Upstream: deploy/serve/served.h, deploy/inspect/watch/chooser.c. Downstream: acting.h.
+ * Upstream: deploy/serve/served.h, deploy/inspect/watch/chooser.c, deploy/python/policy.c.
+ * Downstream: acting.h.
  * Thread: one at a time. Invariant: two rows of a batch are never of the same slot. */
 #ifndef ACORN_LEARNER_SERVE_PREDICTOR_H
 #define ACORN_LEARNER_SERVE_PREDICTOR_H
@@ -22,14 +23,12 @@ struct predictor {
   float *values; /* (max_rows, A); NULL unless the head gives values of actions */
 };
 
-/* acting: as for acting_init, its memory excepted: that has so many slots, and is the predictor's.
- * Everything is borrowed. */
+/* acting: as for acting_init, but for inputs, which are the network's, and memory, which has so
+ * many slots and is the predictor's. Everything is borrowed. acting_set_params, of `self->acting`,
+ * comes before the first batch. */
 void predictor_init(struct predictor *self, const struct acting *acting, const struct space *space,
                     int num_slots);
 void predictor_deinit(struct predictor *self);
-
-/* For the batches from now on. Owner: the caller, who keeps them. */
-void predictor_set_params(struct predictor *self, const real *params);
 
 void predictor_begin(struct predictor *self, int num_rows);
 
@@ -47,12 +46,8 @@ void predictor_enter(struct predictor *self, int row, int slot, uint8_t flags, f
 /* Once all rows have entered: chooses their actions, and lets their slots move on. */
 void predictor_choose(struct predictor *self);
 
-/* The action of a row, as it was chosen. */
-static inline const void *predictor_action(const struct predictor *self, int row) {
-  return (const char *)self->batch.action.host +
-         (size_t)row * (size_t)self->acting.shape.action_bytes;
-}
-/* As the environment gets it: space_action_bytes of them. */
+/* The action of a row as the environment gets it: space_action_bytes of them. acting_action: as it
+ * was chosen. */
 void predictor_send(const struct predictor *self, void *sent, int row);
 
 #endif

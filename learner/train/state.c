@@ -61,14 +61,12 @@ _Static_assert(CHECKPOINT_MAX_ITEMS >= FLAT_ARRAYS * NETWORK_MAX_PARAMETERS + OT
 _Static_assert(CHECKPOINT_NAME_BYTES >= NETWORK_NAME_BYTES + ARRAY_NAME_BYTES,
                "a parameter's name behind the longest name of an array");
 
-/* A part of one flat array: "<array>/<parameter>". */
-static struct checkpoint_item array_item(const struct train_state *state, int array,
-                                         const char *name,
-                                         const struct network_parameter *parameter) {
+struct checkpoint_item train_state_item(const char *name, float *array,
+                                        const struct network_parameter *parameter) {
   struct checkpoint_item item = {.dtype = CHECKPOINT_FLOAT32,
                                  .rank = parameter->rank,
                                  .shape = {(uint64_t)parameter->shape[0]},
-                                 .data = state->saved[array] + parameter->offset};
+                                 .data = array + parameter->offset};
   if (parameter->rank == 2) item.shape[1] = (uint64_t)parameter->shape[1];
   int length = snprintf(item.name, sizeof(item.name), "%s/%s", name, parameter->name);
   CHECK(length < CHECKPOINT_NAME_BYTES, "name too long: %s/%s", name, parameter->name);
@@ -80,12 +78,13 @@ static int array_items(struct train_state *state, int array, struct checkpoint_i
   const char *name = array == 0              ? "params"
                      : array == STATE_TARGET ? "target"
                                              : optimizer_slot_name(state->optimizer, array - 1);
+  float *saved = state->saved[array];
   int count;
   const struct network_parameter *parameter = network_parameters(state->network, &count);
-  for (int i = 0; i < count; i++) items[i] = array_item(state, array, name, &parameter[i]);
+  for (int i = 0; i < count; i++) items[i] = train_state_item(name, saved, &parameter[i]);
   if (array == 0) name = "own";
   for (int i = 0; i < state->num_own; i++)
-    items[count + i] = array_item(state, array, name, &state->own[i]);
+    items[count + i] = train_state_item(name, saved, &state->own[i]);
   return count + state->num_own;
 }
 

@@ -3,8 +3,8 @@
  * Parameters, optimiser, target network, entropy coefficient, number of updates; and their copy on
  * the host, which a checkpoint is written from and read into.
  *
- * Upstream: train/update.c only. Thread: the trainer's; the host copy may be read by another thread
- * between a save and the next one.
+ * Upstream: train/update.c; deploy/serve/served.c (train_state_item). Thread: the trainer's; the
+ * host copy may be read by another thread between a save and the next one.
  * Invariant: load after save changes no bit (on a device of floats). */
 #ifndef ACORN_LEARNER_TRAIN_STATE_H
 #define ACORN_LEARNER_TRAIN_STATE_H
@@ -50,6 +50,10 @@ MUST_CHECK enum status train_state_init(struct train_state *state, struct device
                                         const struct algorithm *algorithm, const void *learner,
                                         uint64_t seed, struct error *error);
 void train_state_deinit(struct train_state *state);
+
+/* A part of one flat array of floats, "<name>/<parameter>": of "params" what is published. */
+struct checkpoint_item train_state_item(const char *name, float *array,
+                                        const struct network_parameter *parameter);
 
 /* As update_items, update_save, update_load (update.h). */
 int train_state_items(struct train_state *state, struct checkpoint_item *items);

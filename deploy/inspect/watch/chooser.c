@@ -44,7 +44,6 @@ struct chooser *chooser_create(struct run *run) {
   const struct acting acting = {.device = run->inference_device,
                                 .network = run->network,
                                 .policy = run->policy,
-                                .inputs = run->inputs,
                                 .shape = run->shape,
                                 .keeps_trail = true,
                                 .seed = (uint64_t)run->options->seed,
@@ -53,7 +52,7 @@ struct chooser *chooser_create(struct run *run) {
   predictor_init(&chooser->predictor, &acting, &run->space, 1);
   int64_t version;
   chooser->params = weights_acquire(run->weights, &version);
-  predictor_set_params(&chooser->predictor, chooser->params);
+  acting_set_params(&chooser->predictor.acting, chooser->params);
   set_exploration(chooser);
   chooser->probability =
       check_alloc((size_t)space_num_actions(&run->space), sizeof(*chooser->probability));

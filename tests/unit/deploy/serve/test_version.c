@@ -16,6 +16,7 @@
 #include "deploy/serve/version.h"
 #include "learner/run/run_environment.h"
 #include "learner/run/run_parts.h"
+#include "learner/train/state.h"
 #include "tests/unit/support/temporary_folder.h"
 
 enum { MAX_BATCH = 8, MAX_QUEUE = 12, MAX_SEQUENCES = 3, STEPS = 6 };
@@ -57,12 +58,7 @@ static void write_checkpoint(struct fixture *f) {
   const struct network_parameter *parameter = network_parameters(f->run.network, &count);
   float *host = check_alloc(network_num_parameters(f->run.network), sizeof(*host));
   network_init_parameters(f->run.network, host, 1);
-  for (int i = 0; i < count; i++) {
-    items[i] = (struct checkpoint_item){
-        .dtype = CHECKPOINT_FLOAT32, .rank = parameter[i].rank, .data = host + parameter[i].offset};
-    snprintf(items[i].name, sizeof(items[i].name), "params/%s", parameter[i].name);
-    for (int d = 0; d < parameter[i].rank; d++) items[i].shape[d] = (uint64_t)parameter[i].shape[d];
-  }
+  for (int i = 0; i < count; i++) items[i] = train_state_item("params", host, &parameter[i]);
   snprintf(folder, sizeof(folder), "%s/checkpoints", f->folder);
   assert_int_equal(files_make_folders(folder, &error), STATUS_OK);
   assert_int_equal(checkpoint_write_named(folder, "best-7", items, count, &error), STATUS_OK);
