@@ -108,3 +108,14 @@ enum status run_network_create(struct network **out, const struct device_inputs 
   if (status == STATUS_OK) status = parse_hidden(&config, options->hidden, error);
   return status == STATUS_OK ? network_create(out, &config, error) : status;
 }
+
+struct step_shape run_network_shape(const struct network *network, const struct space *space,
+                                    const struct policy *policy) {
+  const struct device_inputs *inputs = network_inputs(network);
+  return (struct step_shape){.row_stride = inputs->row_stride,
+                             .action_bytes = space_action_bytes(space),
+                             .box = space->box > 0,
+                             .statistics = policy->statistics,
+                             .state_size = network_state_size(network),
+                             .footprint = inputs->stack > 1 ? inputs->stack - 1 : 0};
+}

@@ -4,6 +4,7 @@
 #ifndef ACORN_LEARNER_RUN_RUN_NETWORK_H
 #define ACORN_LEARNER_RUN_RUN_NETWORK_H
 
+#include "learner/experience/step_shape.h"
 #include "learner/learn/policy.h"
 #include "learner/run/options.h"
 
@@ -17,5 +18,8 @@ MUST_CHECK enum status run_network_create(struct network **out, const struct dev
                                           const struct space *space, const struct policy *policy,
                                           const struct learner_options *options,
                                           struct error *error);
+/* The shape of its steps. */
+struct step_shape run_network_shape(const struct network *network, const struct space *space,
+                                    const struct policy *policy);
 
 #endif

@@ -11,18 +11,7 @@
 #include "learner/run/run_options.h"
 #include "learner/run/run_replay.h"
 
-/* ---- the network */
-
-static struct step_shape shape_of(const struct run *run) {
-  return (struct step_shape){.row_stride = run->inputs.row_stride,
-                             .action_bytes = space_action_bytes(&run->space),
-                             .box = run->space.box > 0,
-                             .statistics = run->policy->statistics,
-                             .state_size = network_state_size(run->network),
-                             .footprint = run->inputs.stack > 1 ? run->inputs.stack - 1 : 0};
-}
-
-/* ---- devices */
+/* ---- the network and its devices */
 
 static enum status make_devices(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
@@ -45,7 +34,7 @@ enum status run_make_network(struct run *run, struct error *error) {
   enum status status = run_network_create(&run->network, &run->inputs, &run->space, run->policy,
                                           run->options, error);
   if (status == STATUS_OK) status = make_devices(run, error);
-  if (status == STATUS_OK) run->shape = shape_of(run);
+  if (status == STATUS_OK) run->shape = run_network_shape(run->network, &run->space, run->policy);
   return status;
 }
 

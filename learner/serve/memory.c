@@ -235,3 +235,48 @@ void memory_leave(struct memory *memory, int slot, const void *action) {
   if (without_pages >= 0)
     memory->ring[without_pages] = (memory->ring[without_pages] + 1) % footprint;
 }
+
+/* ---- slots that are kept elsewhere */
+
+size_t memory_slot_bytes(const struct memory *memory) {
+  const struct step_shape *shape = &memory->config.shape;
+  return sizeof(*memory->steps) + (size_t)shape->action_bytes +
+         (size_t)shape->state_size * memory->device->ops->real_bytes +
+         (size_t)shape->footprint * shape->row_stride;
+}
+
+/* Copies what an array has of the slot, so many bytes, to `kept` or from it. Returns what is behind
+ * them. */
+static uint8_t *carry(uint8_t *kept, void *array, int slot, size_t bytes, bool loads) {
+  if (!bytes) return kept;
+  uint8_t *own = (uint8_t *)array + (size_t)slot * bytes;
+  memcpy(loads ? own : kept, loads ? kept : own, bytes);
+  return kept + bytes;
+}
+
+static void carry_arrays(const struct memory *memory, uint8_t *kept, int slot, bool loads) {
+  const struct step_shape *shape = &memory->config.shape;
+  size_t state = (size_t)shape->state_size * memory->device->ops->real_bytes;
+  size_t frames = (size_t)shape->footprint * shape->row_stride;
+  kept = carry(kept, memory->own_history, slot, frames, loads);
+  kept = carry(kept, memory->state, slot, state, loads);
+  carry(kept, memory->previous_action, slot, (size_t)shape->action_bytes, loads);
+}
+
+/* Of the steps as many as depth and ring follow from. */
+void memory_save_slot(const struct memory *memory, uint8_t *kept, int slot) {
+  uint32_t ring = memory->config.shape.footprint ? (uint32_t)memory->config.shape.footprint : 1;
+  uint32_t steps = memory->steps[slot];
+  if (steps > ring) steps = ring + steps % ring;
+  memcpy(kept, &steps, sizeof(steps));
+  carry_arrays(memory, kept + sizeof(steps), slot, false);
+}
+
+void memory_load_slot(struct memory *memory, uint8_t *kept, int slot) {
+  uint32_t footprint = (uint32_t)memory->config.shape.footprint, steps;
+  memcpy(&steps, kept, sizeof(steps));
+  memory->steps[slot] = steps;
+  memory->depth[slot] = (int32_t)(steps < footprint ? steps : footprint);
+  if (footprint) memory->ring[slot] = (int32_t)(steps % footprint);
+  carry_arrays(memory, kept + sizeof(steps), slot, true);
+}

@@ -103,4 +103,11 @@ void memory_rows_end(const struct memory *memory, const struct memory_rows *rows
 /* The slot's memory moves on by the step, after it was filed. action: the one that was chosen. */
 void memory_leave(struct memory *memory, int slot, const void *action);
 
+/* What a slot without pages remembers of an episode as bytes, for a caller that keeps it elsewhere;
+ * zeros: before its first row, which alone has STEP_FIRST. The previous action is last,
+ * a life is not in them. On a unified device; any bytes may be loaded. */
+size_t memory_slot_bytes(const struct memory *memory);
+void memory_save_slot(const struct memory *memory, uint8_t *kept, int slot);
+void memory_load_slot(struct memory *memory, uint8_t *kept, int slot);
+
 #endif

@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "learner/serve/memory.h"
 #include "tests/unit/support/any_device.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "tests/unit/support/skip.h"
 
 enum { SLOTS = 3, ROWS = 4, STRIDE = 16, BOX = 2 };
 
@@ -224,6 +226,53 @@ static void frames_of_an_episode_are_stacked(void **state) {
   close_memory(&f);
 }
 
+/* ---- slots that are kept elsewhere */
+
+enum { S_KEPT = 2 };
+
+/* A step of the slot whose bytes these are, in a slot that another one had before: the row's past
+ * must be that of the episode, which began at `begin`. */
+static void step_of_kept(struct fixture *f, uint8_t *kept, int slot, int t, int begin,
+                         struct device_shared *rows) {
+  float *own = (float *)f->memory->state + slot * S_KEPT;
+  int32_t action = t;
+  memory_load_slot(f->memory, kept, slot);
+  assert_int_equal(f->memory->steps[slot] == 0, t == begin);
+  for (int i = 0; i < S_KEPT && t > begin; i++) assert_true(own[i] == (float)(t - 1 + i));
+  show(f, slot, t, begin, rows);
+  if (t != begin) assert_int_equal(previous(f, 1), t - 1);
+  for (int i = 0; i < S_KEPT; i++) own[i] = (float)(t + i);
+  memcpy(f->memory->previous_action + (size_t)slot * sizeof(action), &action, sizeof(action));
+  memory_save_slot(f->memory, kept, slot);
+}
+
+/* Episodes in turn in slots that change; what a program may make of the bytes does no harm. */
+static void a_slot_goes_on_from_its_bytes(void **state) {
+  (void)state;
+  struct fixture f = open_memory(discrete_shape(STRIDE, S_KEPT, STACK - 1));
+  if (!f.device->ops->unified) {
+    close_memory(&f);
+    SKIP("for devices whose memory is the host's");
+  }
+  struct device_shared rows = device_share(f.device, ROWS * STRIDE);
+  size_t bytes = memory_slot_bytes(f.memory);
+  assert_int_equal(bytes, 4 + 4 + S_KEPT * sizeof(float) + (STACK - 1) * STRIDE);
+  uint8_t *kept[2] = {calloc(1, bytes), calloc(1, bytes)};
+  for (int t = 0; t < STEPS; t++) {
+    if (t == 5) memset(kept[0], 0, bytes);
+    step_of_kept(&f, kept[0], t % SLOTS, t, t < 5 ? 0 : 5, &rows);
+    if (t % 2 == 0) step_of_kept(&f, kept[1], t % SLOTS, t / 2, 0, &rows);
+  }
+  memset(kept[0], 0xff, bytes);
+  memory_load_slot(f.memory, kept[0], 1);
+  enter(&f, 1, 1, 0);
+  for (int k = 0; k < STACK - 1; k++)
+    assert_in_range(f.rows.frame[STACK - 1 + k], 0, SLOTS * (STACK - 1) - 1);
+  for (int i = 0; i < 2; i++) free(kept[i]);
+  device_unshare(f.device, &rows);
+  close_memory(&f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_new_life_begins_with_nothing),
@@ -233,6 +282,7 @@ int main(void) {
       cmocka_unit_test(a_state_goes_from_row_to_row),
       cmocka_unit_test(a_row_draws_its_own_number),
       cmocka_unit_test(frames_of_an_episode_are_stacked),
+      cmocka_unit_test(a_slot_goes_on_from_its_bytes),
   };
   int failed = 0;
   static const char *const devices[] = {"ref", "cpu", "guarded", "cuda"};

@@ -1,0 +1,239 @@
+/* A policy for rows of a program's own: what a row gets does not depend on the batch that it is in,
+ * nor on the device, on which rows may be padding; a row without a slot leaves nothing; the head's
+ * outputs and the values of actions are those that the action was chosen from. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "common/base/check.h"
+#include "learner/learn/algorithms.h"
+#include "learner/run/run_network.h"
+#include "learner/serve/predictor.h"
+#include "tests/unit/support/any_device.h"
+#include "tests/unit/support/emulated_cuda.h"
+
+enum { ROWS = 5, STEPS = 6, ACTIONS = 3, BOX = 2, MOST_HEAD = 8 };
+
+static const char *device_name;
+static const struct space discrete = {
+    .num_tensors = 2,
+    .tensor = {{"a", DTYPE_FLOAT32, 1, {2}}, {"b", DTYPE_FLOAT32, 0, {0}}},
+    .discrete = ACTIONS};
+
+struct fixture {
+  struct device *device;
+  struct network *network;
+  real *params;
+  struct predictor predictor;
+};
+
+/* So large that the recurrent state and the previous action show in the outputs. */
+static void set_params(struct fixture *f) {
+  size_t P = network_num_parameters(f->network);
+  float *host = check_alloc(P, sizeof(*host));
+  for (size_t i = 0; i < P; i++) host[i] = 5 * ((float)(i * 7919 % 1009) / 1009 - 0.5f);
+  f->params = f->device->ops->alloc(f->device, P * f->device->ops->real_bytes);
+  f->device->ops->upload(f->device, f->params, host, P);
+  acting_set_params(&f->predictor.acting, f->params);
+  free(host);
+}
+
+static struct fixture open_predictor(const char *agent, const char *network,
+                                     const struct space *space, int slots) {
+  struct fixture f = {.device = NULL};
+  struct learner_options options;
+  struct device_inputs inputs = {.stack = 1};
+  struct error error;
+  options_init(&learner_options_table, &options);
+  const char *const set[][2] = {{"agent", agent},         {"network", network},
+                                {"hidden", "6"},          {"lstm_size", "5"},
+                                {"previous_action", "1"}, {"previous_reward", "1"}};
+  for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
+    assert_int_equal(
+        options_set(&learner_options_table, &options, set[i][0], set[i][1], "", &error), STATUS_OK);
+  assert_int_equal(any_device_create(&f.device, device_name, &error), STATUS_OK);
+  const struct policy *policy = algorithms_policy(algorithms_find(agent), space);
+  run_network_inputs(&inputs, space, &options);
+  assert_int_equal(run_network_create(&f.network, &inputs, space, policy, &options, &error),
+                   STATUS_OK);
+  options_deinit(&learner_options_table, &options);
+  const struct acting acting = {.device = f.device,
+                                .network = f.network,
+                                .policy = policy,
+                                .shape = run_network_shape(f.network, space, policy),
+                                .max_rows = ROWS};
+  predictor_init(&f.predictor, &acting, space, slots);
+  set_params(&f);
+  return f;
+}
+
+static void close_predictor(struct fixture *f) {
+  predictor_deinit(&f->predictor);
+  predictor_deinit(&f->predictor); /* nothing more */
+  f->device->ops->release(f->device, f->params);
+  network_destroy(f->network);
+  device_destroy(f->device);
+}
+
+/* Step t of an environment's episode, in this row. */
+static void enter(struct fixture *f, int row, int slot, int environment, int t) {
+  float a[2] = {(float)environment / 4, (float)t / 3}, b = (float)(environment * t % 5) / 5 - 0.4f;
+  memcpy(predictor_tensor(&f->predictor, row, 0), a, sizeof(a));
+  memcpy(predictor_tensor(&f->predictor, row, 1), &b, sizeof(b));
+  predictor_enter(&f->predictor, row, slot, t ? 0 : STEP_FIRST, (float)t / 2, true);
+}
+
+static void keep_head(const struct fixture *f, int row, float head[MOST_HEAD]) {
+  int stride = network_head_stride(f->network);
+  assert_in_range(stride, 1, MOST_HEAD);
+  memcpy(head, f->predictor.head + (size_t)row * (size_t)stride, (size_t)stride * sizeof(float));
+}
+
+static void expect_head(const float *a, const float *b) {
+  for (int i = 0; i < ACTIONS + 1; i++) assert_true(fabsf(a[i] - b[i]) < 1e-3f);
+}
+
+static int32_t action_of(const struct fixture *f, int row) {
+  int32_t action;
+  memcpy(&action, acting_action(&f->predictor.acting, &f->predictor.batch, row), sizeof(action));
+  return action;
+}
+
+static int largest(const float *x, int count) {
+  int best = 0;
+  for (int i = 1; i < count; i++)
+    if (x[i] > x[best]) best = i;
+  return best;
+}
+
+/* ---- tests */
+
+static void a_row_gets_the_same_in_any_batch(void **state) {
+  static float alone[STEPS][ROWS][MOST_HEAD], together[MOST_HEAD];
+  (void)state;
+  for (int batched = 0; batched < 2; batched++) {
+    struct fixture f = open_predictor("vtrace", "lstm", &discrete, ROWS);
+    for (int t = 0; t < STEPS; t++) {
+      if (batched) predictor_begin(&f.predictor, ROWS);
+      for (int i = 0; i < ROWS; i++) {
+        int row = batched ? ROWS - 1 - i : 0;
+        if (!batched) predictor_begin(&f.predictor, 1);
+        enter(&f, row, i, i, t);
+        if (batched) continue;
+        predictor_choose(&f.predictor);
+        keep_head(&f, row, alone[t][i]);
+        assert_int_equal(action_of(&f, row), largest(alone[t][i], ACTIONS));
+      }
+      if (!batched) continue;
+      predictor_choose(&f.predictor);
+      for (int i = 0; i < ROWS; i++) {
+        keep_head(&f, ROWS - 1 - i, together);
+        expect_head(together, alone[t][i]);
+      }
+    }
+    close_predictor(&f);
+  }
+  assert_true(fabsf(alone[2][1][0] - alone[2][2][0]) > 1e-2f);
+}
+
+/* It has no past, whatever was in the batch before, and slots go on as if it had not been there. */
+static void a_row_without_a_slot_leaves_nothing(void **state) {
+  float first[MOST_HEAD], plain[STEPS][MOST_HEAD], head[MOST_HEAD];
+  (void)state;
+  for (int beside = 0; beside < 2; beside++) {
+    struct fixture f = open_predictor("vtrace", "lstm", &discrete, 1);
+    for (int t = 0; t < STEPS; t++) {
+      predictor_begin(&f.predictor, 1 + 2 * beside);
+      for (int k = 0; k < beside; k++) {
+        enter(&f, 0, -1, 1, 0);
+        enter(&f, 2, -1, 3, 0);
+      }
+      enter(&f, beside, 0, 1, t);
+      predictor_choose(&f.predictor);
+      keep_head(&f, beside, beside ? head : plain[t]);
+      if (beside) expect_head(head, plain[t]);
+      keep_head(&f, 0, head);
+      if (t == 0) memcpy(first, head, sizeof(first));
+      if (beside) expect_head(head, first);
+    }
+    close_predictor(&f);
+  }
+  assert_true(fabsf(plain[1][0] - plain[0][0]) > 1e-2f);
+}
+
+/* A new episode in the same slot is as the first one. */
+static void a_first_row_begins_an_episode(void **state) {
+  float first[STEPS][MOST_HEAD], head[MOST_HEAD];
+  (void)state;
+  struct fixture f = open_predictor("vtrace", "lstm", &discrete, 1);
+  for (int t = 0; t < 2 * STEPS; t++) {
+    predictor_begin(&f.predictor, 1);
+    enter(&f, 0, 0, 2, t % STEPS);
+    predictor_choose(&f.predictor);
+    keep_head(&f, 0, t < STEPS ? first[t] : head);
+    if (t >= STEPS) expect_head(head, first[t - STEPS]);
+  }
+  close_predictor(&f);
+}
+
+static void the_action_is_that_of_the_largest_value(void **state) {
+  (void)state;
+  struct fixture f = open_predictor("dqn", "mlp", &discrete, ROWS);
+  int seen[ACTIONS] = {0}, kinds = 0;
+  assert_non_null(f.predictor.values);
+  for (int t = 0; t < STEPS; t++) {
+    predictor_begin(&f.predictor, ROWS);
+    for (int i = 0; i < ROWS; i++) enter(&f, i, i, 3 * i, t);
+    predictor_choose(&f.predictor);
+    for (int i = 0; i < ROWS; i++) {
+      assert_int_equal(action_of(&f, i), largest(f.predictor.values + i * ACTIONS, ACTIONS));
+      seen[action_of(&f, i)]++;
+    }
+  }
+  for (int a = 0; a < ACTIONS; a++) kinds += seen[a] > 0;
+  assert_in_range(kinds, 2, ACTIONS);
+  close_predictor(&f);
+}
+
+/* The mean of a greedy row on the scale of the bounds, and within them. */
+static void a_box_is_sent_on_its_scale(void **state) {
+  (void)state;
+  struct space box = discrete;
+  box.discrete = 0;
+  box.box = BOX;
+  for (int i = 0; i < BOX; i++) box.low[i] = 10, box.high[i] = 10 + 4 * (float)(i + 1);
+  struct fixture f = open_predictor("ppo", "mlp", &box, 1);
+  assert_null(f.predictor.values);
+  predictor_begin(&f.predictor, 1);
+  enter(&f, 0, 0, 1, 0);
+  predictor_choose(&f.predictor);
+  float sent[BOX];
+  predictor_send(&f.predictor, sent, 0);
+  for (int i = 0; i < BOX; i++) {
+    float mean = fminf(1, fmaxf(-1, f.predictor.head[i]));
+    assert_true(fabsf(sent[i] - (10 + (mean + 1) * 2 * (float)(i + 1))) < 1e-3f);
+  }
+  close_predictor(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_row_gets_the_same_in_any_batch),
+      cmocka_unit_test(a_row_without_a_slot_leaves_nothing),
+      cmocka_unit_test(a_first_row_begins_an_episode),
+      cmocka_unit_test(the_action_is_that_of_the_largest_value),
+      cmocka_unit_test(a_box_is_sent_on_its_scale),
+  };
+  int failed = 0;
+  static const char *const devices[] = {"ref", "cpu", "guarded", "cuda"};
+  emulated_cuda_use();
+  for (int i = 0; i < 4; i++) {
+    device_name = devices[i];
+    failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+  }
+  return failed;
+}
