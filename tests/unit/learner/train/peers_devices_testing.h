@@ -1,0 +1,34 @@
+/* Emulated GPUs for learners that are processes of a test (peers_world.h). */
+#ifndef ACORN_TESTS_UNIT_LEARNER_TRAIN_PEERS_DEVICES_TESTING_H
+#define ACORN_TESTS_UNIT_LEARNER_TRAIN_PEERS_DEVICES_TESTING_H
+
+#include "learner/device/create.h"
+#include "learner/train/peers_devices.h"
+#include "tests/unit/learner/train/peers_world.h"
+#include "tests/unit/support/emulated_cuda.h"
+
+/* Of this machine from here on; and NCCL. The memory of others is not the host's. */
+static inline void peers_use_gpus(void) {
+  unsetenv("ACORN_CUDA_PLUGIN");
+  setenv("ACORN_EMULATED_CUDA", "gpus:4", 1);
+  emulated_cuda_use();
+  emulated_nccl_use();
+}
+
+static inline struct device *peers_gpu(int gpu) {
+  struct device *device;
+  struct error error;
+  const struct device_options options = {.name = "cuda", .precision = "float32", .gpu = gpu};
+  if (device_create_by(&device, &options, &error) != STATUS_OK) fail_msg("%s", error.text);
+  return device;
+}
+
+/* Returns the way. */
+static inline const char *peers_join(struct peers *peers, struct device *device) {
+  static char way[PEERS_DEVICES_BYTES];
+  struct error error;
+  if (peers_join_devices(peers, device, way, &error) != STATUS_OK) fail_msg("%s", error.text);
+  return way;
+}
+
+#endif
