@@ -3,8 +3,8 @@
  *
  * Every function but the last three is a meeting: it returns once all learners have called it, in
  * the same order, or once one is missing, which is an error for all that wait. After the first
- * error all later calls fail with it. Sums are made in the order of ranks, so that all learners have the
- * same bits, in every run.
+ * error all later calls fail with it. Sums are made in the order of ranks, so that all learners
+ * have the same bits, in every run.
  *
  * Upstream: learner/run/run_learners.c, train/trainer.c, train/reduction.h; learner/learn and
  * learner/network through struct device. Threads: main opens and closes, and lives as long as its
