@@ -36,13 +36,15 @@ pass_if "on one GPU they add up through the host" \
 ACORN_CUDA_WITHOUT=nccl cartpole --logdir=without --total_steps=3k
 ended 120
 pass_if "without NCCL, too" goes without "through the host: ACORN_CUDA_WITHOUT names nccl"
-# A file that is no library hides one that this machine may have in the loader's own folders.
-mkdir broken && : >broken/libnccl.so.2
-LD_LIBRARY_PATH=$work/broken CUDA_HOME='' CUDA_PATH='' VIRTUAL_ENV='' \
-  cartpole --logdir=broken-run --total_steps=3k
-ended 120
-tells() { [ -e /usr/local/cuda/lib64/libnccl.so.2 ] || goes broken-run "through the host: $1"; }
-pass_if "where it is missing the log has what installs it" tells "libnccl.so.2 is in none of"
+if ldconfig -p | grep -q libnccl.so.2 || [ -e /usr/local/cuda/lib64/libnccl.so.2 ]; then
+  echo "SKIP where NCCL is missing the log has what installs it: this machine has one"
+else
+  LD_LIBRARY_PATH='' CUDA_HOME='' CUDA_PATH='' VIRTUAL_ENV='' \
+    cartpole --logdir=missing --total_steps=3k
+  ended 120
+  pass_if "where it is missing the log has what installs it" \
+    goes missing "through the host: libnccl.so.2 is in none of"
+fi
 ACORN_EMULATED_NCCL=30100 cartpole --logdir=other --total_steps=3k
 ended 120
 refuses() { is "$code" 2 && says "libnccl.so.2 is NCCL 3.1, and this program needs 2.14"; }
