@@ -111,28 +111,39 @@ static enum status check_no_other_parameters(const char *path, const struct chec
   return status;
 }
 
-/* What is to be loaded; "": the newest whole one. An evaluation that names none plays the best. */
-static enum status choose(char path[CHECKPOINT_PATH_BYTES], const struct run *run,
-                          struct error *error) {
+static enum status read_best(char path[CHECKPOINT_PATH_BYTES], const struct run *run,
+                             struct checkpoint_item *items, int count, struct error *error) {
+  enum status status = STATUS_NOT_FOUND;
+  // A run that goes on may have replaced it meanwhile.
+  for (int tries = 0; tries < 3 && status == STATUS_NOT_FOUND; tries++) {
+    status = run_kept_find_best(path, run->folder.checkpoints, error);
+    if (status == STATUS_OK) status = checkpoint_read(path, items, count, error);
+  }
+  return status;
+}
+
+/* What was named; where nothing was, the best one, or the newest whole one where that cannot be. */
+static enum status read_chosen(char path[CHECKPOINT_PATH_BYTES], const struct run *run,
+                               struct checkpoint_item *items, int count, struct error *error) {
+  const char *folder = run->folder.checkpoints;
   const char *named = run->evaluates ? run->options->checkpoint : "latest";
-  bool is_best = !named[0] || strcmp(named, "best") == 0;
-  snprintf(path, CHECKPOINT_PATH_BYTES, "%s", strcmp(named, "latest") == 0 ? "" : named);
-  if (!is_best) return STATUS_OK;
-  enum status status = run_kept_find_best(path, run->folder.checkpoints, error);
-  if (status != STATUS_NOT_FOUND || named[0]) return status;
-  path[0] = '\0';
-  return STATUS_OK;
+  if (!named[0] || strcmp(named, "best") == 0) {
+    enum status status = read_best(path, run, items, count, error);
+    if (status == STATUS_OK || status == STATUS_MISMATCH || named[0]) return status;
+    if (status != STATUS_NOT_FOUND) log_warn("%s; the newest whole one is taken", error->text);
+    named = "latest";
+  }
+  if (strcmp(named, "latest") == 0)
+    return checkpoint_read_newest(folder, items, count, path, error);
+  snprintf(path, CHECKPOINT_PATH_BYTES, "%s", named);
+  return checkpoint_read(path, items, count, error);
 }
 
 static enum status load(struct run *run, struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   char path[CHECKPOINT_PATH_BYTES];
   int count = trainer_items(run->trainer, items);
-  enum status status = choose(path, run, error);
-  if (status != STATUS_OK) return status;
-  bool is_newest = !path[0];
-  status = is_newest ? checkpoint_read_newest(run->folder.checkpoints, items, count, path, error)
-                     : checkpoint_read(path, items, count, error);
+  enum status status = read_chosen(path, run, items, count, error);
   if (status == STATUS_MISMATCH) status = blame_actions(run, path, error);
   if (status == STATUS_OK) status = check_choices(run, error);
   if (status == STATUS_OK) status = check_no_other_parameters(path, items, count, error);

@@ -71,6 +71,7 @@ int run_kept_due(struct run_kept *kept, const struct progress_returns *train,
   if (longest_us == 0 || now_us - kept->best_us < pause_us || !improves(kept, train, eval))
     return kinds;
   kept->best_us = now_us;
+  kept->is_of_few = false;
   take_score(kept);
   return kinds | KEPT_BEST;
 }
@@ -78,7 +79,9 @@ int run_kept_due(struct run_kept *kept, const struct progress_returns *train,
 int run_kept_last(struct run_kept *kept, const struct progress_returns *train,
                   const struct progress_returns *eval, int64_t steps, int64_t every) {
   int kinds = take_step(kept, steps, every);
-  if (!improves(kept, train, eval) && isfinite(kept->best)) return kinds;
+  bool is_better = improves(kept, train, eval);
+  if (!is_better && isfinite(kept->best)) return kinds;
+  kept->is_of_few = !is_better;
   take_score(kept);
   return kinds | KEPT_BEST;
 }
@@ -109,7 +112,7 @@ static enum status write_best(const struct run_kept *kept, const char *folder, i
   json_t *record = json_object();
   json_object_set_new(record, "file", json_string(file));
   json_object_set_new(record, "updates", json_integer(updates));
-  json_object_set_new(record, "score", json_number(kept->score));
+  json_object_set_new(record, "score", json_number(kept->is_of_few ? NAN : kept->score));
   json_object_set_new(record, "over", json_string(kept->score_is_eval ? "eval" : "train"));
   record_path(path, folder);
   status = json_file_write(path, record, error);

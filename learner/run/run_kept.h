@@ -2,7 +2,8 @@
  *
  * checkpoints/best-<updates, 12 digits>.acorn is the only one of its kind; checkpoints/best.json
  * has its file's name, its score and of what that is the mean. The score is the mean return of the
- * last 100 episodes, of evaluation where there are any, else of training.
+ * last 100 episodes, of evaluation where there are any, else of training; null where a run ended
+ * before it had so many.
  * checkpoints/step-<steps, 12 digits>.acorn: the first step border after so many steps; they stay.
  * --resume reads none of them.
  * Upstream: run_checkpoint.c, main.c. Threads: main decides, the one that writes checkpoints
@@ -22,7 +23,8 @@ enum kept_kind { KEPT_NEWEST = 1, KEPT_BEST = 2, KEPT_STEP = 4 };
 
 struct run_kept {
   /* thread main */
-  double best; /* the best score so far; -infinity: none */
+  double best;    /* the best score so far; -infinity: none */
+  bool is_of_few; /* it is of fewer episodes: not one for a resumed run to beat */
   bool best_is_eval;
   int64_t best_us, next_step;
   /* what is to be written: set by main before the buffer is asked for */

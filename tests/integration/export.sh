@@ -114,6 +114,10 @@ best=(run-1/checkpoints/best-*.acorn)
 mv "${best[0]}" kept.acorn
 export_run run-1 --output=newest.onnx
 pass_if "and while there is no best one, the newest" cmp -s newest.onnx run-1/policy.onnx
+truncate -s 500 "${best[0]}"
+export_run run-1 --output=whole.onnx
+pass_if "or that is damaged" \
+  eval 'cmp -s whole.onnx run-1/policy.onnx && says "the newest whole one is taken"'
 mv kept.acorn "${best[0]}"
 
 # ---- the code of docs/export.md

@@ -34,7 +34,8 @@ static const struct option rows[] = {
     INT("max_steps", max_steps, "30000", 1, 1e9, NULL, "an episode is shown for no longer"),
     INT("hold", hold, "1", 1, 1000, NULL, "pictures of an episode's end"),
     STRING("checkpoint", checkpoint, "", NULL,
-           "file to play; default: the newest whole one of the run"),
+           "best, latest (the newest whole one of the run), or a file; default: the best, and the "
+           "newest while there is no best one"),
     PLAYED_RUN_ROWS,
 };
 static const struct option_exit exits[] = {

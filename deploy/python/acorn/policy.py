@@ -15,8 +15,9 @@ def load(source, *, checkpoint="", env=None):
 
     source: a run folder; a checkpoint file in one; or what `acorn export` has written: a
     .safetensors file, or an .onnx file, which needs the package onnxruntime. checkpoint: "best"
-    or "latest" of a run folder; "": the best, and the latest while there is no best one. env: where
-    the run's environment is here, if that is a file that lies elsewhere. Errors: AcornError, with what is wrong and what to do.
+    or "latest" of a run folder; "": the best, and the latest while there is no best one. env:
+    where the run's environment is here, if that is a file that lies elsewhere. Errors: AcornError,
+    with what is wrong and what to do.
     """
     path = Path(source)
     if path.suffix == ".onnx":

@@ -131,6 +131,19 @@ static void a_resumed_run_knows_the_best(void **state) {
   assert_int_equal(due(11, 100, 2), KEPT_BEST);
 }
 
+/* Of few episodes, however high they are: it is no score to beat. */
+static void a_resumed_run_replaces_the_best_of_few_episodes(void **state) {
+  (void)state;
+  struct progress_returns few = mean_of(5, 3);
+  assert_int_equal(run_kept_last(&kept, &few, &none, 0, 0), KEPT_BEST);
+  write_kinds(KEPT_BEST, 7);
+  run_kept_init(&kept, folder, 0, 0);
+  assert_int_equal(due(4, 100, 2), KEPT_BEST);
+  write_kinds(KEPT_BEST, 8);
+  run_kept_init(&kept, folder, 0, 0);
+  assert_int_equal(due(3, 100, 2), 0);
+}
+
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -140,6 +153,7 @@ int main(void) {
       TEST(steps_are_due_at_their_multiples),
       TEST(there_is_one_best_and_every_step),
       TEST(a_resumed_run_knows_the_best),
+      TEST(a_resumed_run_replaces_the_best_of_few_episodes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
