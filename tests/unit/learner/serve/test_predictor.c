@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "common/base/check.h"
@@ -31,7 +32,7 @@ struct fixture {
   struct predictor predictor;
 };
 
-/* So large that the recurrent state and the previous action show in the outputs. */
+/* So large that the recurrent state, previous action and reward show in the outputs. */
 static void set_params(struct fixture *f) {
   size_t P = network_num_parameters(f->network);
   float *host = check_alloc(P, sizeof(*host));
@@ -49,10 +50,11 @@ static struct fixture open_predictor(const char *agent, const char *network,
   struct device_inputs inputs = {.stack = 1};
   struct error error;
   options_init(&learner_options_table, &options);
-  const char *const set[][2] = {{"agent", agent},         {"network", network},
-                                {"hidden", "6"},          {"lstm_size", "5"},
-                                {"previous_action", "1"}, {"previous_reward", "1"}};
-  for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
+  const char *const set[][2] = {
+      {"agent", agent},         {"network", network},     {"hidden", "6"}, {"lstm_size", "5"},
+      {"previous_action", "1"}, {"previous_reward", "1"}, {"atoms", "1"},  {"atoms", "4"}};
+  bool has_atoms = strcmp(agent, "rainbow") == 0;
+  for (size_t i = 0; i < sizeof(set) / sizeof(set[0]) - !has_atoms; i++)
     assert_int_equal(
         options_set(&learner_options_table, &options, set[i][0], set[i][1], "", &error), STATUS_OK);
   assert_int_equal(any_device_create(&f.device, device_name, &error), STATUS_OK);
@@ -113,7 +115,7 @@ static int largest(const float *x, int count) {
 /* ---- tests */
 
 static void a_row_gets_the_same_in_any_batch(void **state) {
-  static float alone[STEPS][ROWS][MOST_HEAD], together[MOST_HEAD];
+  static float alone[STEPS][ROWS][MOST_HEAD], together[MOST_HEAD], of_ref[STEPS][ROWS][MOST_HEAD];
   (void)state;
   for (int batched = 0; batched < 2; batched++) {
     struct fixture f = open_predictor("vtrace", "lstm", &discrete, ROWS);
@@ -138,6 +140,28 @@ static void a_row_gets_the_same_in_any_batch(void **state) {
     close_predictor(&f);
   }
   assert_true(fabsf(alone[2][1][0] - alone[2][2][0]) > 1e-2f);
+  if (strcmp(device_name, "ref") == 0) memcpy(of_ref, alone, sizeof(of_ref));
+  for (int t = 0; t < STEPS; t++)
+    for (int i = 0; i < ROWS; i++) expect_head(alone[t][i], of_ref[t][i]);
+}
+
+/* Step after step with the same observation: from the second on what is behind it differs. */
+static void what_a_slot_remembers_shows(void **state) {
+  float head[3][MOST_HEAD];
+  int32_t action[3];
+  (void)state;
+  struct fixture f = open_predictor("vtrace", "lstm", &discrete, 1);
+  for (int t = 0; t < 3; t++) {
+    predictor_begin(&f.predictor, 1);
+    enter(&f, 0, 0, 1, 1);
+    predictor_enter(&f.predictor, 0, 0, t ? 0 : STEP_FIRST, 0.5f, true);
+    predictor_choose(&f.predictor);
+    keep_head(&f, 0, head[t]);
+    action[t] = action_of(&f, 0);
+  }
+  assert_int_equal(action[0], action[1]); /* so the previous action is none of the difference */
+  assert_true(fabsf(head[2][0] - head[1][0]) > 1e-3f);
+  close_predictor(&f);
 }
 
 /* It has no past, whatever was in the batch before, and slots go on as if it had not been there. */
@@ -147,16 +171,17 @@ static void a_row_without_a_slot_leaves_nothing(void **state) {
   for (int beside = 0; beside < 2; beside++) {
     struct fixture f = open_predictor("vtrace", "lstm", &discrete, 1);
     for (int t = 0; t < STEPS; t++) {
+      int own = beside ? t % 3 : 0, other = (own + 1) % 3;
       predictor_begin(&f.predictor, 1 + 2 * beside);
-      for (int k = 0; k < beside; k++) {
-        enter(&f, 0, -1, 1, 0);
-        enter(&f, 2, -1, 3, 0);
+      for (int k = 0; k < 2 * beside; k++) {
+        enter(&f, (own + 1 + k) % 3, -1, 1, 0);
+        predictor_enter(&f.predictor, (own + 1 + k) % 3, -1, 0, 0, true);
       }
-      enter(&f, beside, 0, 1, t);
+      enter(&f, own, 0, 1, t);
       predictor_choose(&f.predictor);
-      keep_head(&f, beside, beside ? head : plain[t]);
+      keep_head(&f, own, beside ? head : plain[t]);
       if (beside) expect_head(head, plain[t]);
-      keep_head(&f, 0, head);
+      keep_head(&f, beside ? other : 0, head);
       if (t == 0) memcpy(first, head, sizeof(first));
       if (beside) expect_head(head, first);
     }
@@ -182,7 +207,7 @@ static void a_first_row_begins_an_episode(void **state) {
 
 static void the_action_is_that_of_the_largest_value(void **state) {
   (void)state;
-  struct fixture f = open_predictor("dqn", "mlp", &discrete, ROWS);
+  struct fixture f = open_predictor("rainbow", "mlp", &discrete, ROWS);
   int seen[ACTIONS] = {0}, kinds = 0;
   assert_non_null(f.predictor.values);
   for (int t = 0; t < STEPS; t++) {
@@ -223,6 +248,7 @@ static void a_box_is_sent_on_its_scale(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_row_gets_the_same_in_any_batch),
+      cmocka_unit_test(what_a_slot_remembers_shows),
       cmocka_unit_test(a_row_without_a_slot_leaves_nothing),
       cmocka_unit_test(a_first_row_begins_an_episode),
       cmocka_unit_test(the_action_is_that_of_the_largest_value),
