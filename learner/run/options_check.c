@@ -1,4 +1,5 @@
-/* Options that contradict each other, or that the agent does not have; files of before. */
+/* Options that contradict each other, or that the agent does not have; config.txt files of
+ * earlier versions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
     log_info("--config: %s: agent %s has no such option: ignored", names, options->agent);
 }
 
-/* ---- files of before */
+/* ---- config.txt of earlier versions */
 
 /* A config.txt without importance_exponent_end is from before it, when --target_update counted
  * updates. */
@@ -122,8 +123,8 @@ double learner_options_updates_in_steps(const struct learner_options *options) {
 }
 
 void learner_options_take_file(struct learner_options *options) {
-  // A config.txt names them all, of which the command line may replace some; somebody's few lines
-  // of today do not.
+  // A config.txt names them all, of which the command line may replace some; a file of a few
+  // lines does not.
   static const char *const also[] = {"n_steps", "replay_ratio", "priority_exponent",
                                      "importance_exponent", "unroll_length"};
   bool is_whole = true;

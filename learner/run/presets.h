@@ -1,4 +1,4 @@
-/* What presets.c and options_check.c ask of each other. */
+/* Checks of options that presets.c and options_check.c share. */
 #ifndef ACORN_LEARNER_RUN_PRESETS_H
 #define ACORN_LEARNER_RUN_PRESETS_H
 
