@@ -46,7 +46,7 @@ static void an_environment_brings_its_own_defaults(void **state) {
 }
 
 /* What depends on the number of environments: ppo's windows get shorter with more of them, its
- * epochs are few for a large batch or images; vtrace's batches are of a quarter of them. What is
+ * epochs are few for a large batch or images; vtrace's batches are of an eighth of them. What is
  * given or of an environment's row stays. */
 static void batches_fit_the_number_of_environments(void **state) {
   (void)state;
@@ -61,8 +61,8 @@ static void batches_fit_the_number_of_environments(void **state) {
                {"./mine.so", "ppo", "4096", "auto", 16, 0, 4},
                {"cartpole", "ppo", "1", "auto", 16, 0, 10},
                {"./mine.so", "a2c", "32", "auto", 8, 0, 0},
-               {"./mine.so", "vtrace", "1", "auto", 20, 8, 0},
-               {"./mine.so", "vtrace", "32", "auto", 20, 8, 0},
+               {"./mine.so", "vtrace", "1", "auto", 20, 4, 0},
+               {"./mine.so", "vtrace", "32", "auto", 20, 4, 0},
                {"./mine.so", "vtrace", "1000", "auto", 20, 32, 0},
                {"cartpole", "vtrace", "32", "auto", 20, 32, 0}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -87,9 +87,9 @@ static void batches_fit_several_learners(void **state) {
   static const struct {
     const char *agent, *num_envs, *learners; /* num_envs: of one learner */
     int64_t steps, windows, epochs;
-  } cases[] = {{"vtrace", "32", "2", 20, 16, 0}, {"vtrace", "16", "3", 20, 12, 0},
-               {"vtrace", "4", "8", 20, 8, 0},   {"vtrace", "5", "3", 20, 9, 0},
-               {"ppo", "32", "2", 32, 0, 10},    {"ppo", "64", "8", 16, 0, 4}};
+  } cases[] = {{"vtrace", "32", "2", 20, 8, 0}, {"vtrace", "16", "3", 20, 6, 0},
+               {"vtrace", "4", "8", 20, 8, 0},  {"vtrace", "5", "3", 20, 6, 0},
+               {"ppo", "32", "2", 32, 0, 10},   {"ppo", "64", "8", 16, 0, 4}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct learner_options options = options_of("./mine.so");
     set(&options, "agent", cases[i].agent);
@@ -239,7 +239,7 @@ static void another_environment_gets_a_budget_and_no_more(void **state) {
   learner_options_apply_preset(&options);
   assert_int_equal(options.total_steps, 10000000);
   assert_string_equal(options.network, general.network);
-  assert_true(options.optimizer.learning_rate == general.optimizer.learning_rate);
+  assert_true(options.algorithm.reward_scale == general.algorithm.reward_scale);
   options_deinit(&learner_options_table, &options);
   options_deinit(&learner_options_table, &general);
 }
