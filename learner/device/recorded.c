@@ -3,8 +3,7 @@
 void recorded_run(struct recorded *recorded, struct device *device, void (*give)(void *context),
                   void *context) {
   const struct device_ops *ops = device->ops;
-  bool records =
-      recorded->has_run && ops->record && !recorded->failed && !device_adds_by_host(device);
+  bool records = recorded->has_run && ops->record && !recorded->failed;
   if (records && !recorded->recording) {
     ops->record(device);
     give(context);

@@ -142,19 +142,6 @@ int peers_learners(const struct peers *peers) {
   return peers->of_device.learners;
 }
 
-enum status peers_look(struct peers *peers, int64_t since_us, struct error *error) {
-  double waited_s = (double)(clock_now_us() - since_us) / 1e6;
-  for (int r = 0; r < peers->of_device.learners && peers->status == STATUS_OK; r++)
-    if (r != peers->of_device.rank && peers->way->is_gone(peers, r))
-      (void)!peers->way->give_up(peers, r);
-  if (peers->status == STATUS_OK && waited_s * 1e3 > peers->config.timeout_ms)
-    peers->status = status_fail(&peers->error, STATUS_UNAVAILABLE,
-                                "the devices of %d learners have not added up within %g s: look at "
-                                "the logs of all, or raise --learners_timeout_s",
-                                peers->of_device.learners, peers->config.timeout_ms / 1e3);
-  return peers_status(peers, error);
-}
-
 /* Twice: by memory another learner that looks holds the lock for a moment. */
 bool peers_is_first(struct peers *peers) {
   if (peers->is_given_up) return false;
@@ -216,8 +203,7 @@ enum status peers_open(struct peers **out, const struct peers_config *config, st
   CHECK(config->rank >= 0 && config->rank < config->learners && config->learners <= PEERS_MAX,
         "rank %d of %d", config->rank, config->learners);
   struct peers *peers = config->at ? peers_net_create() : peers_memory_create();
-  peers->of_device =
-      (struct device_peers){.rank = config->rank, .learners = config->learners, .add_up = add_up};
+  peers->of_device = (struct device_peers){config->rank, config->learners, add_up};
   peers->config = *config;
   enum status status = peers->way->open(peers, error);
   if (status == STATUS_OK) status = compare(peers, config->about, error);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/base/clock.h"
 #include "learner/device/recorded.h"
 #include "learner/device/shared.h"
 #include "learner/network/images.h"
@@ -440,27 +439,9 @@ static struct flight *take_oldest(struct update *update) {
   return oldest;
 }
 
-/* The device's sums do not end while another learner is missing: then it leaves its group. */
-static void wait_for_group(struct update *update, uint64_t mark) {
-  enum { PAUSE_US = 20, LOOK_US = 20 * 1000 };
-  struct device *device = update->device;
-  struct error ignored;
-  int64_t since_us = clock_now_us(), looked_us = since_us;
-  while (!device->ops->is_done(device, mark)) {
-    clock_sleep_us(PAUSE_US);
-    if (clock_now_us() - looked_us < LOOK_US) continue;
-    looked_us = clock_now_us();
-    if (peers_look(update->reduction.peers, since_us, &ignored) == STATUS_OK) continue;
-    device->ops->group->leave(device);
-    break;
-  }
-}
-
 enum status update_finish(struct update *update, struct update_stats *stats, struct error *error) {
   struct flight *flight = take_oldest(update);
   int64_t number = flight->in_force.update;
-  if (update->device->peers && update->device->peers->by_group)
-    wait_for_group(update, flight->mark);
   update->device->ops->wait(update->device, flight->mark);
   int applied = passes_applied(update, flight);
   *stats = stats_of(update, flight, applied);

@@ -172,8 +172,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int gpu) 
                                         0,
                                         machine_get()->processors,
                                         2048,
-                                        1 << 20,
-                                        {{(char)gpu}}};
+                                        1 << 20};
   return cudaSuccess;
 }
 

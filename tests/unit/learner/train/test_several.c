@@ -1,27 +1,18 @@
 /* Updates of several learners, each on a part of a batch, beside one learner on all of it: the same
  * parameters after 100 updates, whatever the agent, with running statistics, with a learner that
  * has no batch, and however the learners meet: to the last bit the same by connections as by
- * memory, or by a group of emulated GPUs, where an update stays one graph. */
+ * memory. */
 #include "learner/train/peers.h"
 #include "tests/unit/learner/train/fixture.h"
-#include "tests/unit/learner/train/peers_devices_testing.h"
+#include "tests/unit/learner/train/peers_world.h"
 
-enum {
-  WINDOWS = 4,
-  HALF = WINDOWS / 2,
-  BATCHES = 3,
-  UPDATES = 100,
-  LEARNERS = 3,
-  FIGURES = 5,
-  GRAPHS = FIGURES + 1
-};
+enum { WINDOWS = 4, HALF = WINDOWS / 2, BATCHES = 3, UPDATES = 100, LEARNERS = 3, FIGURES = 5 };
 
 struct row {
   char *agent;
   const char *network, *device, *reduction;
   bool normalizes, adjusts;
   double target_kl, tolerance;
-  bool apart; /* cuda: each learner has a GPU of its own */
 };
 
 static struct learner_options options_of(const struct row *row, int windows) {
@@ -81,8 +72,7 @@ static struct train_batch *part_of(struct train_batch *all, struct device *devic
 
 /* The parameters after all updates, and what they minimised. */
 static void train(double *number, const struct row *row, struct peers *peers, int rank) {
-  bool on_gpu = strcmp(row->device, "cuda") == 0;
-  struct device *device = on_gpu ? peers_gpu(row->apart ? rank : 0) : fixture_device(row->device);
+  struct device *device = fixture_device(row->device);
   struct network_config network_config = network_of(row);
   struct network *network = fixture_network(&network_config);
   int windows = peers ? HALF : WINDOWS;
@@ -90,8 +80,7 @@ static void train(double *number, const struct row *row, struct peers *peers, in
   struct update_config of_update = run_options_of_update(&config);
   of_update.policy = algorithms_find(config.agent)->policies[0];
   of_update.peers = peers;
-  if (peers) peers_join(peers, device);
-  long graphs = on_gpu ? -emulated_cuda_count("cudaGraphLaunch") : 0;
+  if (peers) device->peers = peers_of_device(peers);
   struct update *update;
   struct error error;
   if (update_create(&update, device, network, algorithms_find(config.agent)->algorithm, &of_update,
@@ -109,16 +98,14 @@ static void train(double *number, const struct row *row, struct peers *peers, in
                       ? (double)*(const int64_t *)fixture_item(update, "update/steps").data
                       : UPDATES;
   size_t P = update_num_parameters(update);
-  assert_true(P + GRAPHS <= WORLD_NUMBERS);
-  if (on_gpu) graphs += emulated_cuda_count("cudaGraphLaunch");
-  const void *params = update_parameters(update); /* an emulated GPU's memory is the host's */
+  assert_true(P + FIGURES <= WORLD_NUMBERS);
+  const void *params = update_parameters(update);
   for (size_t i = 0; i < P; i++)
     number[i] = device->ops->real_bytes == sizeof(double) ? ((const double *)params)[i]
                                                           : (double)((const float *)params)[i];
   const double shown[] = {(double)P, stats.losses.total, stats.entropy_cost, (double)stats.steps,
                           passes};
   memcpy(number + WORLD_NUMBERS - FIGURES, shown, sizeof(shown));
-  number[WORLD_NUMBERS - GRAPHS] = (double)graphs;
   update_destroy(update);
   for (int i = 0; i < BATCHES; i++) train_batch_destroy(device, batch[i]);
   device_destroy(device);
@@ -139,9 +126,6 @@ static void compare(const struct row *row, const double *got, const double *expe
       fail_msg("%s %s %s, learner %d: figure %d is %.12g, not %.12g", row->agent, row->network,
                row->device, rank, i, got[WORLD_NUMBERS - i], all);
   }
-  /* The first update of each batch is not one yet. */
-  bool records = row->apart;
-  assert_int_equal((int)got[WORLD_NUMBERS - GRAPHS], records ? UPDATES - BATCHES : 0);
   print_message("%s %s %s: %zu parameters, at most %.2g apart after %.0f passes\n", row->agent,
                 row->network, row->device, P, worst, expected[WORLD_NUMBERS - 1]);
   if (!(worst <= row->tolerance))
@@ -152,27 +136,21 @@ static void compare(const struct row *row, const double *got, const double *expe
 static void halves_of_a_batch_train_as_the_whole_one(void **state) {
   (void)state;
   static const struct row table[] = {
-      {"vtrace", "mlp", "ref_double", "mean", false, false, 0, 1e-12, false},
-      {"vtrace", "lstm", "ref_double", "sum_over_time", false, true, 0, 1e-12, false},
-      {"vtrace", "mlp", "ref_double", "mean", true, true, 0, 1e-12, false},
-      {"a2c", "mlp", "ref_double", "mean", true, false, 0, 1e-12, false},
-      {"ppo", "lstm", "ref_double", "mean", true, false, 0, 1e-12, false},
-      {"ppo", "mlp", "ref_double", "mean", false, false, 0.5, 1e-12, false},
-      {"vtrace", "mlp", "ref", "mean", false, false, 0, 1e-6, false},
-      {"vtrace", "mlp", "cpu", "mean", false, false, 0, 1e-6, false},
-      {"ppo", "mlp", "cpu", "mean", false, false, 0, 1e-6, false},
-      {"vtrace", "mlp", "cuda", "mean", false, false, 0, 1e-6, false},
-      {"vtrace", "mlp", "cuda", "mean", false, false, 0, 1e-6, true},
-      {"vtrace", "lstm", "cuda", "sum_over_time", false, true, 0, 1e-6, true},
-      {"ppo", "mlp", "cuda", "mean", true, false, 0.5, 1e-6, true},
+      {"vtrace", "mlp", "ref_double", "mean", false, false, 0, 1e-12},
+      {"vtrace", "lstm", "ref_double", "sum_over_time", false, true, 0, 1e-12},
+      {"vtrace", "mlp", "ref_double", "mean", true, true, 0, 1e-12},
+      {"a2c", "mlp", "ref_double", "mean", true, false, 0, 1e-12},
+      {"ppo", "lstm", "ref_double", "mean", true, false, 0, 1e-12},
+      {"ppo", "mlp", "ref_double", "mean", false, false, 0.5, 1e-12},
+      {"vtrace", "mlp", "ref", "mean", false, false, 0, 1e-6},
+      {"vtrace", "mlp", "cpu", "mean", false, false, 0, 1e-6},
+      {"ppo", "mlp", "cpu", "mean", false, false, 0, 1e-6},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     double *expected = check_alloc(2, WORLD_NUMBERS * sizeof(*expected));
     double *by_memory = expected + WORLD_NUMBERS;
     train(expected, &table[i], NULL, 0);
-    if (table[i].apart) assert_int_equal((int)expected[WORLD_NUMBERS - GRAPHS], UPDATES - BATCHES);
-    int ways = strcmp(table[i].device, "cuda") == 0 ? 1 : 2;
-    for (int net = 0; net < ways; net++) {
+    for (int net = 0; net < 2; net++) {
       peers_world_by_net = net;
       struct peers_world w = peers_world_create(LEARNERS);
       w.context = (void *)&table[i];
@@ -190,7 +168,6 @@ static void halves_of_a_batch_train_as_the_whole_one(void **state) {
 }
 
 int main(void) {
-  peers_use_gpus();
   const struct CMUnitTest tests[] = {cmocka_unit_test(halves_of_a_batch_train_as_the_whole_one)};
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }
