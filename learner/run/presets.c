@@ -196,7 +196,7 @@ static const struct preset presets[] = {
     {"", "a2c", "unroll_length=8 learning_rate=2e-3 learning_rate_decay=linear"},
     /* gym:LunarLander-v3 wants the width, gym:CartPole-v1 the smaller rate and its decay: with 64
      * and 1e-3 to the end the one had 180 and 213 after 2 M steps, the other 208 in the middle of
-     * six after 400 k; with 128 and 1e-3 it was lost in every second run. Batches of half as many
+     * six after 400 k; with 128 and 1e-3 it was lost in three of four. Batches of half as many
      * windows make up for the rate. See docs/results.md. */
     {"", "vtrace",
      "batch_size=fits lambda=0.95 hidden=128,128 learning_rate=7e-4 learning_rate_decay=linear"},

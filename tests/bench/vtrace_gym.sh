@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# What vtrace and a2c reach by their defaults on Gymnasium's CartPole, Acrobot and LunarLander, the
+# last by a name for which there are no settings (lander.py): the mean return of the last 100
+# training episodes, 2 actors with 16 environments each, for each seed, and the median of the seeds.
+# Usage: tests/bench/vtrace_gym.sh [SEED ...] (default 1 2 3)
+set -u
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+case "${1:-}" in
+  -*)
+    sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
+[ $# -gt 0 ] || set -- 1 2 3
+seeds=("$@")
+
+# returns ENV AGENT STEPS OPTION...: a line with those of all seeds.
+returns() {
+  local env=$1 agent=$2 steps=$3 seed all=()
+  shift 3
+  for seed in "${seeds[@]}"; do
+    all+=("$(build/launch "$env" "$agent" 2 16 --total_steps="$steps" --seed="$seed" "$@" \
+      --evaluators=0 --no_plot --logdir="$work/$agent-$env-$seed" 2>"$work/err" |
+      value return_mean)")
+  done
+  echo "$env $agent steps=$steps median=$(printf '%s\n' "${all[@]}" | median) returns=${all[*]}"
+}
+
+need gymnasium
+machine && echo
+for agent in vtrace a2c; do
+  returns gym:CartPole-v1 $agent 400k
+  returns gym:Acrobot-v1 $agent 500k
+done
+returns gym:Lander-v0 vtrace 2M --module=tests/bench/lander.py
