@@ -1,8 +1,8 @@
 /* What a version of a model computes with: the network of its run with the parameters of a
  * checkpoint, and how rows of requests go through it.
  *
- * Upstream: version.h. Downstream: learner/run (network, devices),
- * learner/serve/predictor.h. Thread: one at a time. */
+ * Upstream: version.h. Downstream: learner/run (network, devices), learner/serve/predictor.h.
+ * Thread: one at a time. */
 #ifndef ACORN_DEPLOY_SERVE_SERVED_H
 #define ACORN_DEPLOY_SERVE_SERVED_H
 
