@@ -109,7 +109,7 @@ static const struct option rows[] = {
     STRING(
         "hidden", hidden, "64,64", NETWORK,
         "sizes of the hidden layers (before the LSTM), or none; by default 256,256 for sac and for "
-        "ppo's continuous actions, 128,128 for dqn and double_dqn"),
+        "ppo's continuous actions, 128,128 for vtrace, dqn and double_dqn"),
     CHOICE("activation", activation, "tanh", "tanh|relu", NETWORK,
            "activation of the hidden layers"),
     INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,

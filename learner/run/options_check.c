@@ -8,7 +8,6 @@
 #include "common/base/log.h"
 #include "learner/run/agents.h"
 #include "learner/run/options.h"
-#include "learner/run/presets.h"
 
 /* ---- options that contradict each other */
 
@@ -49,6 +48,46 @@ enum status learner_options_check_frames(const struct learner_options *options,
     return status_fail(error, STATUS_INVALID,
                        "--frame_stack=%lld needs --unroll_length of at least %lld",
                        (long long)options->frame_stack, (long long)options->frame_stack);
+  return STATUS_OK;
+}
+
+static enum status check_windows(const struct learner_options *options, struct error *error) {
+  if (options->algorithm.q_learning.burn_in > options->algorithm.unroll_length)
+    return status_fail(error, STATUS_INVALID,
+                       "--burn_in=%lld is longer than --unroll_length=%lld: most of each window "
+                       "would not be trained on; give at most as many steps",
+                       (long long)options->algorithm.q_learning.burn_in,
+                       (long long)options->algorithm.unroll_length);
+  if (q_learning_counted_steps(&options->algorithm) < 1)
+    return status_fail(error, STATUS_INVALID,
+                       "--n_steps=%lld and --unroll_length=%lld: without --partial_returns no step "
+                       "of a window would count; give an unroll of at least n_steps",
+                       (long long)options->algorithm.q_learning.n_steps,
+                       (long long)options->algorithm.unroll_length);
+  if (options->window_stride > learner_options_window_steps(options))
+    return status_fail(error, STATUS_INVALID,
+                       "--window_stride=%lld: windows of %d steps would leave some out; give at "
+                       "most as many",
+                       (long long)options->window_stride, learner_options_window_steps(options));
+  return STATUS_OK;
+}
+
+static enum status check_atoms(const struct learner_options *options, struct error *error) {
+  if (options->atoms == 1) return STATUS_OK;
+  if (!(options->value_low < options->value_high))
+    return status_fail(error, STATUS_INVALID,
+                       "--value_low=%g and --value_high=%g: the first atom must be below the last",
+                       options->value_low, options->value_high);
+  if (options->algorithm.q_learning.value_rescaling > 0 || options->algorithm.q_learning.huber > 0)
+    return status_fail(
+        error, STATUS_INVALID,
+        "--%s=%g: with --atoms=%lld values are distributions, whose loss has none; "
+        "give 0",
+        options->algorithm.q_learning.value_rescaling > 0 ? "value_rescaling" : "huber",
+        options->algorithm.q_learning.value_rescaling > 0
+            ? options->algorithm.q_learning.value_rescaling
+            : options->algorithm.q_learning.huber,
+        (long long)options->atoms);
   return STATUS_OK;
 }
 
@@ -143,46 +182,6 @@ void learner_options_take_file(struct learner_options *options) {
 }
 
 /* ---- all of it */
-
-static enum status check_windows(const struct learner_options *options, struct error *error) {
-  if (options->algorithm.q_learning.burn_in > options->algorithm.unroll_length)
-    return status_fail(error, STATUS_INVALID,
-                       "--burn_in=%lld is longer than --unroll_length=%lld: most of each window "
-                       "would not be trained on; give at most as many steps",
-                       (long long)options->algorithm.q_learning.burn_in,
-                       (long long)options->algorithm.unroll_length);
-  if (q_learning_counted_steps(&options->algorithm) < 1)
-    return status_fail(error, STATUS_INVALID,
-                       "--n_steps=%lld and --unroll_length=%lld: without --partial_returns no step "
-                       "of a window would count; give an unroll of at least n_steps",
-                       (long long)options->algorithm.q_learning.n_steps,
-                       (long long)options->algorithm.unroll_length);
-  if (options->window_stride > learner_options_window_steps(options))
-    return status_fail(error, STATUS_INVALID,
-                       "--window_stride=%lld: windows of %d steps would leave some out; give at "
-                       "most as many",
-                       (long long)options->window_stride, learner_options_window_steps(options));
-  return STATUS_OK;
-}
-
-static enum status check_atoms(const struct learner_options *options, struct error *error) {
-  if (options->atoms == 1) return STATUS_OK;
-  if (!(options->value_low < options->value_high))
-    return status_fail(error, STATUS_INVALID,
-                       "--value_low=%g and --value_high=%g: the first atom must be below the last",
-                       options->value_low, options->value_high);
-  if (options->algorithm.q_learning.value_rescaling > 0 || options->algorithm.q_learning.huber > 0)
-    return status_fail(
-        error, STATUS_INVALID,
-        "--%s=%g: with --atoms=%lld values are distributions, whose loss has none; "
-        "give 0",
-        options->algorithm.q_learning.value_rescaling > 0 ? "value_rescaling" : "huber",
-        options->algorithm.q_learning.value_rescaling > 0
-            ? options->algorithm.q_learning.value_rescaling
-            : options->algorithm.q_learning.huber,
-        (long long)options->atoms);
-  return STATUS_OK;
-}
 
 enum status learner_options_check(const struct learner_options *options, struct error *error) {
   enum status status = check_serving(options, error);

@@ -7,7 +7,6 @@
 #include "common/base/process.h"
 #include "learner/run/agents.h"
 #include "learner/run/options.h"
-#include "learner/run/presets.h"
 
 struct preset {
   const char *env;    /* "": any */
@@ -195,7 +194,7 @@ static const struct preset presets[] = {
      * with windows of 16 steps a2c had 14, with an entropy cost of 0.01 one run of two 13. */
     {"", "a2c", "unroll_length=8 learning_rate=2e-3 learning_rate_decay=linear"},
     /* gym:LunarLander-v3 wants the width, gym:CartPole-v1 the smaller rate and its decay: with 64
-     * and 1e-3 to the end the one had 180 and 213 after 2 M steps, the other 208 in the middle of
+     * and 1e-3 to the end the one had 180 and 213 after 2 M steps, the other 357 in the middle of
      * six after 400 k; with 128 and 1e-3 it was lost in three of four. Batches of half as many
      * windows make up for the rate. See docs/results.md. */
     {"", "vtrace",

@@ -23,13 +23,12 @@ enum kept_kind { KEPT_NEWEST = 1, KEPT_BEST = 2, KEPT_STEP = 4 };
 
 struct run_kept {
   /* thread main */
-  double best;    /* the best score so far; -infinity: none */
-  bool is_of_few; /* it is of fewer episodes: not one for a resumed run to beat */
+  double best; /* the best score so far; -infinity: none */
   bool best_is_eval;
   int64_t best_us, next_step;
   /* what is to be written: set by main before the buffer is asked for */
   double score;
-  bool score_is_eval;
+  bool score_is_eval, is_of_few; /* of too few episodes for a resumed run to beat */
   int64_t step;
 };
 
