@@ -2,9 +2,15 @@
 # a run's files.
 # shellcheck shell=bash
 export LC_ALL=C.UTF-8 # see scripts/lib.sh
+started_as=$(readlink -f "$0")
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# The comment at a script's beginning.
+show_help() {
+  sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$started_as"
+}
 
 # need [TARGET...]: installs what building takes, and builds the programs of a run and these.
 need() {

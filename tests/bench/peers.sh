@@ -20,7 +20,7 @@ peers="sb3 sample_factory rllib" seconds=10 solve_seconds=120 steps=20000000
 for word in "$@"; do
   case "$word" in
     --help | -h)
-      sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+      show_help
       exit 0
       ;;
     --only=*) peers=$(tr ',' ' ' <<<"${word#*=}") ;;

@@ -12,7 +12,7 @@ pairs=5 steps=3000
 for word in "$@"; do
   case "$word" in
     --help | -h)
-      sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+      show_help
       exit 0
       ;;
     --pairs=*) pairs=${word#*=} ;;

@@ -11,7 +11,7 @@ steps=200000 seed=1 envs=()
 for word in "$@"; do
   case "$word" in
     --help | -h)
-      sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
+      show_help
       exit 0
       ;;
     --steps=*) steps=${word#*=} ;;

@@ -2,17 +2,22 @@
 # What vtrace and a2c reach by their defaults on Gymnasium's CartPole, Acrobot and LunarLander, the
 # last by a name for which there are no settings (lander.py): the mean return of the last 100
 # training episodes, 2 actors with 16 environments each, for each seed, and the median of the seeds.
-# Usage: tests/bench/vtrace_gym.sh [SEED ...] (default 1 2 3)
+# Options are given to the runs of vtrace.
+# Usage: tests/bench/vtrace_gym.sh [SEED ...] [--OPTION=VALUE ...] (default 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-case "${1:-}" in
-  -*)
-    sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$0"
-    exit 0
-    ;;
-esac
-[ $# -gt 0 ] || set -- 1 2 3
-seeds=("$@")
+seeds=() options=()
+for word in "$@"; do
+  case "$word" in
+    --help | -h)
+      show_help
+      exit 0
+      ;;
+    -*) options+=("$word") ;;
+    *) seeds+=("$word") ;;
+  esac
+done
+[ ${#seeds[@]} -gt 0 ] || seeds=(1 2 3)
 
 # returns ENV AGENT STEPS OPTION...: a line with those of all seeds.
 returns() {
@@ -28,8 +33,8 @@ returns() {
 
 need gymnasium
 machine && echo
-for agent in vtrace a2c; do
-  returns gym:CartPole-v1 $agent 400k
-  returns gym:Acrobot-v1 $agent 500k
+for env in gym:CartPole-v1=400k gym:Acrobot-v1=500k; do
+  returns "${env%=*}" vtrace "${env#*=}" "${options[@]}"
+  returns "${env%=*}" a2c "${env#*=}"
 done
-returns gym:Lander-v0 vtrace 2M --module=tests/bench/lander.py
+returns gym:Lander-v0 vtrace 2M --module=tests/bench/lander.py "${options[@]}"

@@ -16,6 +16,12 @@ MUST_CHECK static inline enum status any_device_create_with(struct device **out,
   return STATUS_OK;
 }
 
+/* The i-th of those with float32; NULL behind the last. "cuda" wants emulated_cuda_use. */
+static inline const char *any_device_name(int i) {
+  static const char *const names[] = {"ref", "cpu", "guarded", "cuda", NULL};
+  return names[i];
+}
+
 MUST_CHECK static inline enum status any_device_create(struct device **out, const char *name,
                                                        struct error *error) {
   return any_device_create_with(out, name, "float32", error);

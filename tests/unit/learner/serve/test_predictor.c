@@ -255,11 +255,8 @@ int main(void) {
       cmocka_unit_test(a_box_is_sent_on_its_scale),
   };
   int failed = 0;
-  static const char *const devices[] = {"ref", "cpu", "guarded", "cuda"};
   emulated_cuda_use();
-  for (int i = 0; i < 4; i++) {
-    device_name = devices[i];
+  for (int i = 0; (device_name = any_device_name(i)); i++)
     failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
-  }
   return failed;
 }
