@@ -152,6 +152,7 @@ static void create_queues(struct rpc_server *server) {
     listener->index = i;
     listener->open_calls = &server->open_calls;
     listener->patience_us = (int64_t)server->config.patience_ms * 1000;
+    listener->anonymous = server->config.anonymous;
     queue_init(&listener->queue, i < server->config.num_queues);
     grpc_server_register_completion_queue(server->server, listener->queue.cq, NULL);
   }

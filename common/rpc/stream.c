@@ -240,7 +240,7 @@ void stream_open(grpc_call *call, const struct rpc_method *method, struct stream
   stream->home = home;
   stream->call = call;
   stream->method = method;
-  core_peer_name(stream->peer, call);
+  if (!home->anonymous) core_peer_name(stream->peer, call);
   atomic_init(&stream->events, 2); /* the first batch and the close */
   atomic_init(&stream->refs, 1);   /* the call's */
   atomic_init(&stream->in_hand, false);

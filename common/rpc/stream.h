@@ -30,6 +30,7 @@ struct stream_home {
   int index;              /* of the queue */
   atomic_int *open_calls; /* of the server */
   int64_t patience_us;    /* with a peer */
+  bool anonymous;         /* the peers' names are not asked for */
   /* queue thread only */
   struct rpc_stream *first; /* of the calls */
   int64_t look_us;          /* when to look for those that have waited too long */

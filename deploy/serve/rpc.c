@@ -339,6 +339,7 @@ enum status rpc_start(struct rpc **out, struct service *service, const char *add
                                      .num_methods = NUM_METHODS,
                                      .max_message_bytes = service->max_bytes,
                                      .max_calls = MAX_CALLS,
+                                     .anonymous = true,
                                      .credentials = credentials};
   enum status status = rpc_server_create(&rpc->server, &config, error);
   if (status != STATUS_OK) {
