@@ -69,7 +69,7 @@ pass_if "a fleet starts over ssh" ok
 full() { is "$(whole_metric serve/environments base/runs/*)" 8; }
 pass_if "and plays, after ssh has gone" wait_for 20 full
 fleet status "$hosts"
-pass_if "status sees both hosts" is "$(grep -c ' running ' out)" 2
+pass_if "status sees both hosts" is "$(grep -c ' running,' out)" 2
 pass_if "quotes and blanks arrive as they were typed" \
   test -f "base/runs/it's \"a\" \$HOME/config.txt"
 fleet stop "$hosts"
