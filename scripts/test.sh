@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds, and runs them: units, whole runs with real processes, a
-# short learning run. With --all also the sanitizers, the fuzzers, every learning test, and what
-# whole runs do many times or at length. The last line is "N passed, N failed[, N skipped]".
+# Installs what the tests need, builds, and runs them: units, short whole runs with real processes,
+# a learning run. With --all also the long whole runs, the sanitizers, the fuzzers, every learning
+# test, and what whole runs do many times. The last line is "N passed, N failed[, N skipped]".
 # Usage: scripts/test.sh [--all]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -155,14 +155,17 @@ STOPS=$([ -n "$all" ] && echo 40 || echo 10)
 FOLDERS=$([ -n "$all" ] && echo 5 || echo 2)
 FAULTS=$([ -n "$all" ] && echo all)
 export STOPS FOLDERS FAULTS ALL=$all
-# The longest ones first, so that none of them is left alone at the end.
-names=(gymnasium fleet slurm everyday hostile cuda guarded tls desk replay_file limits)
-[ -z "$all" ] || names=(image add_algorithm "${names[@]}") # they compile the product
+# Those that take more than half a minute are for --all; the longest ones first, so that none of
+# them is left alone at the end.
+names=(image add_algorithm gymnasium cuda_orders export diagnosis hostile cuda serve slurm
+  parameters tls everyday cuda_compiles fleet python_package box_actions watch trackers sweep
+  learners_hosts fleet_ssh gpu_check bundle own_env replay desk wrappers replay_file)
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -v '/lib\.sh$' | sort | uniq -u)
 # Each waits for a third of its time.
-checks $(($(nproc) + 1)) 1800 "${long[@]}" "${short[@]}"
+checks $(($(nproc) + 1)) 1800 ${all:+"${long[@]}"} "${short[@]}"
+[ -n "$all" ] || echo "with --all also: ${names[*]}"
 
 begin "learning"
 if [ -z "$all" ]; then

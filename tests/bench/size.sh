@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
-# How large the product is: lines of .c, .h, .cu, .sh and .py without the tests, and beside those of
-# COMMIT; what the losses, the distributions and the noise of all devices take, but not the
-# statistics of observations and values; the operations of a device, and the lines of device.h; how
-# long functions are, of which nine of ten are at most p90.
+# How large the product is: lines of .c, .h, .cu, .sh and .py without the tests, and of those of
+# launchers, beside those of COMMIT; what the losses, the distributions and the noise of all devices
+# take, but not the statistics of observations and values, and what of that are sac and curiosity;
+# the operations of a device, and the lines of device.h; how long functions are, of which nine of
+# ten are at most p90.
 # Usage: tests/bench/size.sh [COMMIT]
 set -eu
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 commit=${1:-}
 
-product() { grep -E '[.](c|h|cu|sh|py)$' | grep -v '^tests/'; }
-lines_now() { git ls-files | product | tr '\n' '\0' | xargs -0 cat | wc -l; }
+product='[.](c|h|cu|sh|py)$'
+launch='^(run_local.sh|scripts/acorn.sbatch|deploy/launch/.*|deploy/[a-z_]*.sh)$'
+chosen() { grep -v '^tests/' | grep -E "$1"; } # PATTERN
+lines_now() { git ls-files | chosen "$1" | tr '\n' '\0' | xargs -0 cat | wc -l; }
 lines_then() {
-  git ls-tree -r --name-only "$commit" | product | sed "s/^/$commit:/" | git cat-file --batch |
+  git ls-tree -r --name-only "$commit" | chosen "$1" | sed "s/^/$commit:/" |
+    git cat-file --batch |
     awk '/^[0-9a-f]+ blob [0-9]+$/ {blobs++; next} {lines++} END {print lines - blobs}'
+}
+count() { # WHAT PATTERN
+  echo "$1: $(lines_now "$2") lines"
+  [ -z "$commit" ] || echo "$1 at $commit: $(lines_then "$2") lines"
 }
 
 # Of every function, its lines and where it is: from its head to the brace that ends it. Tables,
@@ -28,11 +36,12 @@ for path in sys.stdin.read().split():
         print(found[0].count("\n") + 1, f"{path}:{line}")'
 }
 
-echo "product: $(lines_now) lines"
-[ -z "$commit" ] || echo "product at $commit: $(lines_then) lines"
-echo "losses, distributions, noise: $(git ls-files learner/rules learner/device |
-  grep -E '[.]rule[.]h$|noise|divergence' | grep -vE '/(observation|value)[.]rule' |
-  xargs cat | wc -l) lines"
+count product "$product"
+count "  of which launch programs" "$launch"
+rules='^learner/(rules|device)/.*([.]rule[.]h$|noise|divergence)'
+rules_now() { git ls-files | grep -E "$rules" | grep "$@" | xargs cat | wc -l; }
+echo "losses, distributions, noise: $(rules_now -vE '/(observation|value)[.]rule') lines"
+echo "  of which sac and curiosity: $(rules_now -E '/(sac|curiosity)[.]rule') lines"
 echo "operations of a device: $(sed -n '/^struct device_ops {/,/^};/p' learner/device/device.h |
   grep -c '(\*')"
 echo "learner/device/device.h: $(wc -l <learner/device/device.h) lines"
