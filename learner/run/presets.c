@@ -87,18 +87,12 @@ static const struct preset presets[] = {
       * it. */
      "discount=0.98 lambda=0.9 baseline_cost=0.05 entropy_cost=0.1 learning_rate=0.0012 "
      "learning_rate_decay=linear adam_epsilon=1e-3 max_gradient_norm=0.5 hidden=64,64"},
-    {"gym:LunarLander-v3", "a2c", "unroll_length=32"},
-    {"catch", "", "total_steps=500k"},
-    /* What else is set for these was chosen for observations and values as they are; Catch, the
-     * Atari (rewards of 1) and the synthetic one (none) have no vectors of floats. */
+    /* What else is set for these was chosen for observations and values as they are; the Atari has
+     * rewards of 1 and no vectors of floats. */
     {"cartpole", "", "normalize_observations=false normalize_values=false"},
     {"tmaze", "", "normalize_observations=false normalize_values=false"},
-    {"gym:LunarLander-v3", "vtrace|a2c", "normalize_observations=false normalize_values=false"},
-    {"catch", "", "normalize_values=false"},
     {"atari", "", "normalize_values=false"},
-    {"synthetic", "", "normalize_values=false"},
     {"tmaze", "vtrace|a2c", "max_gradient_norm=40"},
-    {"catch", "vtrace|a2c", "max_gradient_norm=40"},
     {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001"},
     {"tmaze", "vtrace", "batch_size=8 lambda=1"},
     /* A window is long enough to hold both the cue and the junction; the corridor is 10 steps. */
@@ -127,16 +121,6 @@ static const struct preset presets[] = {
      "baseline_cost=0.5 precision=auto learning_rate=5e-4 learning_rate_decay=linear "
      "loss_reduction=mean max_gradient_norm=40 unroll_length=20"},
     {"atari", "vtrace", "batch_size=8 lambda=1"},
-    /* Returns of hundreds; episodes of up to 1,000 steps whose best reward comes last. */
-    {"gym:LunarLander-v3", "", "total_steps=10M"},
-    {"gym:LunarLander-v3", "vtrace", "batch_size=16"},
-    {"gym:LunarLander-v3", "vtrace|a2c",
-     "previous_action=false previous_reward=false reward_scale=0.05 discount=0.998 lambda=0.97 "
-     "unroll_length=64 baseline_cost=0.5 entropy_cost=0.002 learning_rate=0.001 "
-     "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=1 hidden=64,64"},
-    /* -1 for every step of up to 500. */
-    {"gym:Acrobot-v1", "", "total_steps=1M"},
-    {"gym:CartPole-v1", "", "total_steps=1500k"},
     /* Mnih et al. 2015, with Adam for RMSProp. */
     {"", "dqn", "double_q=false"},
     /* As Mnih et al. clip errors: without it one run in ten on CartPole was lost again. */
@@ -186,9 +170,6 @@ static const struct preset presets[] = {
      * because one of them is slow, unless it is late. */
     {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},
     {"cartpole", "vtrace", "batch_size=32"},
-    {"catch", "vtrace", "batch_size=32 lambda=1"},
-    {"synthetic", "vtrace", "batch_size=32 hidden=64,64"},
-    {"catch", "vtrace|a2c", "entropy_cost=0.01"},
     /* 500 numbers with an action each (tests/learning/small.sh) want many updates, and some
      * randomness for long: in batches of 32 windows vtrace had 8 of 20, with lambda at 1 16 of 20;
      * with windows of 16 steps a2c had 14, with an entropy cost of 0.01 one run of two 13. */
@@ -373,7 +354,7 @@ void learner_options_apply_preset(struct learner_options *options) {
     if (agents_list_has(named[i].preset, options->preset)) set_all(options, named[i].values);
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (fits(&presets[i], options)) set_all(options, presets[i].values);
-  if (options->total_steps == 0) options->total_steps = 10 * 1000 * 1000;
+  if (options->total_steps == 0) options->total_steps = 2 * 1000 * 1000;
   explore_in_time(options);
   if (!learner_options_chooses_network(options)) apply_network_defaults(options);
   options->given = given;
