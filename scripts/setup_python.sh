@@ -45,12 +45,12 @@ case "${1:-}" in
     ;;
   onnx)
     venv=build/onnx
-    packages=('onnx>=1.16,<2' 'onnxruntime>=1.18,<2' gymnasium==1.4.0 'safetensors>=0.4,<1')
+    packages=(onnx==1.23.2 onnxruntime==1.32.0 gymnasium==1.4.0 safetensors==0.8.0)
     without="what exported policies compute will not be tested"
     ;;
   triton)
     venv=build/triton
-    packages=('tritonclient[http,grpc]>=2.50,<3' 'onnxruntime>=1.18,<2')
+    packages=('tritonclient[http,grpc]==2.73.0' onnxruntime==1.32.0)
     without="scripts/serve.sh will not be tested with Triton's clients"
     ;;
   kubernetes)

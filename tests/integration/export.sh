@@ -63,7 +63,7 @@ kind "dqn" cartpole dqn 10k
 kind "dqn, dueling, a mask" ./doors.so dqn 5k --dueling
 kind "rainbow" cartpole rainbow 10k
 kind "lstm" tmaze vtrace 10k
-kind "r2d2" tmaze r2d2 3k --replay_min_steps=2000
+kind "r2d2" tmaze r2d2 8k --replay_min_steps=2000
 # A rate that moves every weight.
 small=(--env_args='{"size": 40}' --learning_rate=0.001 --unroll_length=8)
 kind "impala_shallow, lstm" catch vtrace 1k "${small[@]}" --network=impala_shallow
@@ -79,6 +79,22 @@ kind "every kind of tensor, in front of nature, with frames" ./senses.so ppo 500
   --network=nature --frame_stack=3 --normalize_observations --previous_action
 kind "every kind of tensor, in front of impala_shallow, lstm" ./senses.so vtrace 500 \
   "${small[@]}" --network=impala_shallow --previous_reward --no_clip_reward_input
+kind "an image, a box" ./senses.so ppo 500 "${small[@]}" --network=nature \
+  --env_args='{"action": 2}' --normalize_observations --frame_stack=2
+kind "an image, a box, lstm, the previous action" ./senses.so vtrace 500 "${small[@]}" \
+  --network=impala_deep --env_args='{"action": 2}' --previous_action
+kind "images as numbers, a box by sac" ./senses.so sac 260 --env_args='{"action": 2}' \
+  --network=mlp --hidden=16 --replay_min_steps=200 --normalize_observations
+kind "an image, several choices, lstm" ./senses.so ppo 500 "${small[@]}" \
+  --network=impala_shallow --env_args='{"action": 1}' --previous_action
+kind "rainbow, lstm" tmaze rainbow 5k --network=lstm --replay_min_steps=1000 \
+  --learning_rate=0.001
+small=(--env_args='{"size": 40}' --learning_rate=0.001 --replay_min_steps=200)
+kind "rainbow, impala_shallow, lstm" catch rainbow 1k "${small[@]}" --network=impala_shallow
+kind "r2d2, impala_deep, lstm" catch r2d2 800 "${small[@]}" --network=impala_deep \
+  --unroll_length=8 --burn_in=4 --batch_size=4
+kind "double_dqn, impala_deep without lstm" catch double_dqn 1k "${small[@]}" \
+  --network=impala_deep --lstm_size=0
 
 # The reference device computes by other code, in double precision.
 if has_onnxruntime; then

@@ -1,5 +1,5 @@
 """Compares an exported policy with our own inference of the same checkpoint, row by row, by
-onnxruntime: batches of 1 and 7, random episodes, several hundred rows each. Where the same policy
+onnxruntime: batches of 1 and 7, random episodes, 256 rows or more each. Where the same policy
 lies beside it as a safetensors file, the actions of acorn.load (deploy/python) as well.
 
 Usage: compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. Prints the largest
@@ -20,7 +20,7 @@ import acorn  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)  # it warns of an input with a default, action_mask
 LIMIT = 1e-5
-ROWS = 210
+ROWS = 256
 MASKED = 1e29  # what is below minus that stands for an action that may not be chosen
 DTYPES = {"tensor(float)": np.float32, "tensor(uint8)": np.uint8, "tensor(int32)": np.int32}
 FIRST = 1
@@ -152,7 +152,7 @@ def outputs_of(policy, row, size, is_box):
 
 def compare(policy, command, B, seed):
     is_box = policy.metadata["action_space"].startswith("box")
-    T = ROWS // B
+    T = -(-ROWS // B)
     random = np.random.default_rng(seed)
     feeds, packed, _ = make_rows(policy, random, T, B)
     rows, size = ours(command, packed, T, B, is_box)
@@ -181,7 +181,7 @@ def compare_library(policy, path, command, B, seed):
     """What it remembers of the step before is overwritten by the rows' own."""
     loaded = acorn.load(path)
     is_box = policy.metadata["action_space"].startswith("box")
-    T = ROWS // B
+    T = -(-ROWS // B)
     feeds, packed, firsts = make_rows(policy, np.random.default_rng(seed), T, B)
     rows, _ = ours(command, packed, T, B, is_box)
     state, worst = None, 0

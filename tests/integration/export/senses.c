@@ -1,11 +1,13 @@
 /* A plugin with an observation of every kind: images of bytes and of numbers, channels last,
  * channels first, without any, and several of them; vectors of each type, a single number; names
- * that an exported policy has for its own. Nothing can be learned. */
+ * that an exported policy has for its own; actions of one choice, of several, or of numbers.
+ * Nothing can be learned. */
 #include <acorn/env.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 40, COLUMNS = 44, EPISODE = 10, TENSORS = 8, ACTIONS = 3 };
+enum action { ONE, SEVERAL, BOX };
 
 static const struct acorn_tensor tensors[TENSORS] = {
     {"speed", ACORN_FLOAT32, 0, {0}},
@@ -20,11 +22,13 @@ static const struct acorn_tensor tensors[TENSORS] = {
 
 static const struct acorn_option options[] = {
     {"clash", 0, 0, 1, 1, "1: two names become one"},
+    {"action", ONE, ONE, BOX, 1, "kind of the actions"},
 };
 
 struct senses {
   uint64_t random;
   int steps;
+  enum action action;
 };
 
 static int space(struct acorn_space *space, const struct acorn_config *config, char *error,
@@ -33,13 +37,27 @@ static int space(struct acorn_space *space, const struct acorn_config *config, c
   space->num_tensors = TENSORS;
   memcpy(space->tensor, tensors, sizeof tensors);
   if (config->option[0].value > 0) space->tensor[0].name = "observation_action";
-  space->discrete = ACTIONS;
+  switch ((enum action)config->option[1].value) {
+    case ONE:
+      space->discrete = ACTIONS;
+      break;
+    case SEVERAL:
+      space->choices = 2;
+      space->among[0] = ACTIONS, space->among[1] = ACTIONS + 1;
+      break;
+    case BOX:
+      space->box = 2;
+      for (int i = 0; i < space->box; i++) space->low[i] = (float)-i - 1, space->high[i] = 4;
+      break;
+  }
   return 0;
 }
 
 static void *create(const struct acorn_config *config, char *error, size_t error_bytes) {
-  (void)config, (void)error, (void)error_bytes;
-  return calloc(1, sizeof(struct senses));
+  struct senses *self = calloc(1, sizeof *self);
+  (void)error, (void)error_bytes;
+  if (self) self->action = (enum action)config->option[1].value;
+  return self;
 }
 
 static int next(struct senses *self) {
@@ -75,7 +93,7 @@ static int step(void *env, const void *action, struct acorn_row *row, char *erro
                 size_t error_bytes) {
   struct senses *self = env;
   (void)error, (void)error_bytes;
-  row->reward = (float)*(const int32_t *)action;
+  row->reward = self->action == BOX ? *(const float *)action : (float)*(const int32_t *)action;
   row->terminated = ++self->steps == EPISODE;
   show(self, row);
   return 0;
@@ -90,7 +108,7 @@ const struct acorn_env acorn_environment = {.abi = ACORN_ENV_ABI,
                                             .name = "senses",
                                             .about = "an observation of every kind",
                                             .options = options,
-                                            .num_options = 1,
+                                            .num_options = 2,
                                             .space = space,
                                             .create = create,
                                             .reset = reset,
