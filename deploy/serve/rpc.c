@@ -18,7 +18,8 @@ enum {
   NUM_METHODS = 7,
   MAX_CALLS = 8192, /* open at a time, 12 KB each */
   MAX_BURST = 256,  /* events before requests that came with them begin */
-  MAX_HEADER = 11   /* a tag and 64 bits in sevens */
+  MAX_HEADER = 11,  /* a tag and 64 bits in sevens */
+  FLUSH_MS = 500    /* for clients to read what was answered last */
 };
 enum stream_field { STREAM_ERROR = 1, STREAM_RESPONSE = 2 }; /* of ModelStreamInferResponse */
 
@@ -27,7 +28,7 @@ struct rpc {
   struct rpc_server *server;
   struct rpc_method methods[NUM_METHODS];
   pthread_t thread;
-  bool is_drained;
+  atomic_int open;     /* calls of ModelInfer, until the client has its answer */
   struct model *waits; /* its thread's: requests were submitted to it; NULL: to none */
 };
 
@@ -142,6 +143,10 @@ static enum status submit(struct call *call, const Inference__ModelInferRequest 
 static void infer(struct rpc *rpc, struct rpc_stream *stream, bool streams,
                   const struct wire_span *spans, int num_spans) {
   struct error error;
+  if (atomic_load(&rpc->service->draining)) {
+    refuse(stream, STATUS_UNAVAILABLE, "the server is stopping: ask another one, or later");
+    return;
+  }
   bool whole = num_spans == 1;
   size_t count = whole ? spans->bytes : 0;
   uint8_t *joined = whole ? NULL : join(spans, num_spans, &count);
@@ -173,7 +178,17 @@ static void on_infer(void *context, struct rpc_stream *stream, const struct wire
   infer(context, stream, false, spans, num_spans);
 }
 
-/* A request's errors do not end the stream. */
+static void on_open(void *context, struct rpc_stream *stream) {
+  (void)stream;
+  atomic_fetch_add(&((struct rpc *)context)->open, 1);
+}
+
+static void on_close(void *context, struct rpc_stream *stream) {
+  (void)stream;
+  atomic_fetch_sub(&((struct rpc *)context)->open, 1);
+}
+
+/* A request's errors do not end the stream; a stop does. */
 static void on_stream(void *context, struct rpc_stream *stream, const struct wire_span *spans,
                       int num_spans) {
   infer(context, stream, true, spans, num_spans);
@@ -322,6 +337,8 @@ static void name_methods(struct rpc *rpc) {
       METHOD("ModelMetadata", on_model)};
 #undef METHOD
   memcpy(rpc->methods, methods, sizeof(methods));
+  rpc->methods[0].on_open = on_open;
+  rpc->methods[0].on_close = on_close;
 }
 
 enum status rpc_start(struct rpc **out, struct service *service, const char *address, int port,
@@ -355,16 +372,12 @@ int rpc_port(const struct rpc *rpc) {
   return rpc_server_port(rpc->server);
 }
 
-void rpc_drain(struct rpc *rpc) {
-  rpc->is_drained = true;
-  rpc_server_shutdown(rpc->server);
-}
-
 void rpc_stop(struct rpc *rpc) {
   if (!rpc) return;
-  if (!rpc->is_drained) rpc_drain(rpc);
-  rpc_server_cancel_all(rpc->server);
-  pthread_join(rpc->thread, NULL); /* it may take requests in hand until it ends */
+  rpc_server_shutdown(rpc->server);
+  for (int ms = 0; ms < FLUSH_MS && atomic_load(&rpc->open) > 0; ms++) clock_sleep_us(1000);
+  rpc_server_cancel_all(rpc->server); /* streams, and calls without a message */
+  pthread_join(rpc->thread, NULL);    /* it may take requests in hand until it ends */
   while (atomic_load(&rpc->service->in_hand) > 0) clock_sleep_us(1000);
   rpc_server_destroy(rpc->server);
   free(rpc);

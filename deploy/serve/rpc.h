@@ -13,9 +13,8 @@ struct rpc;
 MUST_CHECK enum status rpc_start(struct rpc **out, struct service *service, const char *address,
                                  int port, struct credentials *credentials, struct error *error);
 int rpc_port(const struct rpc *rpc);
-/* No new calls from now on; those that there are end. */
-void rpc_drain(struct rpc *rpc);
-/* What is left is cancelled, once versions have answered. After other ways in. Takes NULL. */
+/* While the service drains, requests are refused with UNAVAILABLE, so that clients leave before
+ * this: what comes at the same moment is cancelled. After other ways in. Takes NULL. */
 void rpc_stop(struct rpc *rpc);
 
 #endif

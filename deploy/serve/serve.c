@@ -276,17 +276,17 @@ static bool wait_for_signal(const sigset_t *signals, double seconds) {
   return signal_number > 0;
 }
 
-/* Not ready for balancers, no new connections; what is on its way is answered. A connection that
- * stays open without a request is not waited for longer than a moment. */
+/* Not ready for balancers, no new connections of HTTP, no new requests of gRPC; what is on its way
+ * is answered. A connection that stays open without a request is not waited for longer than a
+ * moment, in which clients of gRPC have their next request refused. */
 static void drain(struct serve *self) {
   int64_t now_us = clock_now_us(), busy_us = now_us;
   int64_t end_us = now_us + (int64_t)(self->options.drain_secs * 1e6);
   atomic_store(&self->service.draining, true);
   if (self->http) http_drain(self->http);
-  if (self->rpc) rpc_drain(self->rpc);
   while (now_us < end_us && now_us - busy_us < QUIET_US) {
     bool busy = atomic_load(&self->service.in_hand) > 0;
-    if (!busy && (!self->http || http_connections(self->http) == 0)) return;
+    if (!busy && !self->rpc && http_connections(self->http) == 0) return;
     if (busy) busy_us = now_us;
     clock_sleep_us(1000);
     now_us = clock_now_us();

@@ -310,10 +310,32 @@ served() { ask 200 "\"versions\":[$1]" /v2/models/models >/dev/null; }
 mkdir models
 version 1 a
 serve models a c
-: >load
-python3 "$helpers/load.py" "$url" models stop 8 a c >load 2>"$work/err.load" &
-load=$!
-wait_for 20 grep -q loading load
+python=python3 ways=(http)
+has_triton && python=$triton ways=(http grpc stream)
+[ ${#ways[@]} -gt 1 ] || echo "SKIP load over gRPC: Triton's clients are not here"
+# load WAY STOP THREADS [ODD EVEN]: in the background; its id is in $load, its report in STOP-WAY.
+load() {
+  local place=$grpc
+  [ "$1" != http ] || place=${url#*://}
+  : >"$2-$1"
+  "$python" "$helpers/load.py" "$1://$place" models "${@:2}" >"$2-$1" 2>"err-$1" &
+  load=$!
+  wait_for 20 grep -q loading "$2-$1"
+}
+# report WAY ID TEXT...: that load has ended, and reports all of these.
+report() {
+  local text
+  wait "$2"
+  tail -n 1 "stop-$1" | sed 's/^/  /'
+  for text in "${@:3}"; do
+    grep -q -- "$text" "stop-$1" || { tail -n 5 "err-$1" && return 1; }
+  done
+}
+loads=()
+for way in "${ways[@]}"; do
+  load $way stop 8 a c
+  loads+=("$load")
+done
 swaps=6 pause=0
 [ -z "${SLOW_TESTS:-}" ] || swaps=60 pause=1
 swap() {
@@ -325,17 +347,16 @@ swap() {
   done
 }
 pass_if "$swaps versions, one after the other, under load" swap
-: >other
-python3 "$helpers/load.py" "$url" models never 4 >other 2>/dev/null &
-other=$!
-wait_for 20 grep -q loading other
-killed $other # in the middle of its requests
-pass_if "a client that is killed harms none" ask 200 '"ready":true' /v2/models/models/ready
+for way in "${ways[@]}"; do
+  load $way never 4
+  killed "$load" # in the middle of its requests
+  pass_if "$way: a client that is killed harms none" ask 200 '"ready":true' /v2/models/models/ready
+done
 touch stop
-wait "$load"
-sed -n '2s/^/  /p' load
-pass_if "none is lost, none of a wrong version" grep -q "refused=0 lost=0 wrong=0 " load
-pass_if "of each version" grep -q "versions=$swaps\$" load
+for i in "${!ways[@]}"; do
+  pass_if "${ways[$i]}: none is lost, none of a wrong version, each version answers" \
+    report "${ways[$i]}" "${loads[$i]}" "refused=0 lost=0 wrong=0 " "versions=$swaps\$"
+done
 rm -r "models/$swaps"
 pass_if "a roll-back by removal" wait_for 10 served "\"$((swaps - 1))\""
 cp -r a coming
@@ -353,32 +374,38 @@ mv models gone
 pass_if "a folder that vanishes is told" wait_for 10 says "there is nothing in models any more"
 pass_if "and the version is served on" served "\"$((swaps - 1))\""
 rm stop
-: >load
-python3 "$helpers/load.py" "$url" models stop 8 >load 2>"$work/err.load" &
-load=$!
-wait_for 20 grep -q loading load
+loads=()
+for way in "${ways[@]}"; do
+  load $way stop 8
+  loads+=("$load")
+done
 stop_serving
-wait "$load"
-sed -n '2s/^/  /p' load
-pass_if "a stop under load: none is lost" eval 'is $code 0 && grep -q "lost=0 wrong=0 " load'
+pass_if "a stop under load: exit code 0" is "$code" 0
+for i in "${!ways[@]}"; do
+  pass_if "${ways[$i]}: none is lost by it" \
+    report "${ways[$i]}" "${loads[$i]}" "lost=0 wrong=0 "
+done
 
-# ---- a stop while streams of gRPC have requests in hand: the order of what ends is by chance
+# ---- a stop while gRPC has requests in hand: the order of what ends is by chance. The client gets
+# an answer to each, the last of which tells it to go.
 stops_well() {
   local i load all=0
   for ((i = 0; i < ${STOPS:-10}; i++)); do
     serve a
-    (timeout 30 "$tree/build/tests/bench/bench_serve" "$grpc" a state 4 --stream=1; true) \
-      >"$work/out.load" 2>&1 </dev/null &
+    timeout 60 "$tree/build/tests/bench/bench_serve" "$grpc" a state 4 --seconds=30 \
+      --stream=$((i % 2)) >"$work/out.load" 2>&1 </dev/null &
     load=$!
     sleep 0.4
     kill -TERM "$server"
     wait_for 20 eval '! kill -0 $server 2>/dev/null' || kill -KILL "$server"
     wait "$server" || all=1
-    wait "$load" # it ends with the server
+    wait "$load"
+    grep -q "status 14: the server is stopping" "$work/out.load" ||
+      { tail -n 3 "$work/out.load" && all=1; }
   done
   return $all
 }
-pass_if "a stop under streams" stops_well
+pass_if "a stop under gRPC, as calls and as messages of streams" stops_well
 
 # ---- a file of models: labels, a pin, a roll-back
 rm -rf gone models && mkdir models
