@@ -285,6 +285,8 @@ if [ -f "$emulated" ]; then
 else
   echo "SKIP serving on a GPU: the emulated one is not built (make units)"
 fi
+limits() { "$triton" "$helpers/limits.py" "$grpc" "$@" >"$work/out" 2>"$work/refusal"; }
+has_triton && pass_if "and over gRPC" wait_for 20 limits full a
 
 # ---- a sequence that never ends
 serve lstm --max_sequences=2
@@ -314,6 +316,11 @@ python=python3 ways=(http)
 has_triton && python=$triton ways=(http grpc stream)
 [ ${#ways[@]} -gt 1 ] || echo "SKIP load over gRPC: Triton's clients are not here"
 # load WAY STOP THREADS [ODD EVEN]: in the background; its id is in $load, its report in STOP-WAY.
+if has_triton; then
+  serve lstm --max_sequences=2
+  pass_if "and over gRPC" limits evicted lstm
+  stop_serving
+fi
 load() {
   local place=$grpc
   [ "$1" != http ] || place=${url#*://}
@@ -385,6 +392,24 @@ for i in "${!ways[@]}"; do
   pass_if "${ways[$i]}: none is lost by it" \
     report "${ways[$i]}" "${loads[$i]}" "lost=0 wrong=0 "
 done
+cp -r a coming && sed -i '1a option_of_2031 = 7' coming/config.txt && mv coming models/103
+pass_if "one with an option of a later version is refused" wait_for 10 says "option_of_2031"
+cp -r a coming
+for file in coming/checkpoints/*.acorn; do
+  printf '\11' | dd of="$file" bs=1 seek=8 conv=notrunc 2>/dev/null
+done
+mv coming models/104
+pass_if "one with a checkpoint of a later format is refused" wait_for 10 says "version 104 cannot"
+tells() { # VERSION TEXT: in the reason for it
+  curl -s -m 30 "$url/v1/models/models" | python3 -c 'import json, sys
+for version in json.load(sys.stdin)["model_version_status"]:
+    if version["version"] == sys.argv[1]:
+        reason = version["status"]["error_message"]
+        sys.exit(version["state"] != "END" or sys.argv[2] not in reason)
+sys.exit(1)' "$@"
+}
+pass_if "their status tells why" eval 'tells 103 option_of_2031 && tells 104 format'
+pass_if "and the one before is served on, still" served "\"$((swaps - 1))\""
 
 # ---- a stop while gRPC has requests in hand: the order of what ends is by chance. The client gets
 # an answer to each, the last of which tells it to go.

@@ -74,6 +74,11 @@ def check(package, client, codes):
     fails(gone, "no model 'x'", client.infer, "x", [state], **more())
     fails(gone, "does not serve version 123456", client.infer, model, [state], "123456", **more())
 
+    if package is tritonclient.grpc:
+        large = tensor(package, "state", np.zeros([300_000, 4], np.float32))
+        fails("RESOURCE_EXHAUSTED", "larger than max", client.infer, model, [large], **more())
+        fails(gone, "no label 'x'", client.infer, model, [state], "x", **more())
+
     step = [tensor(package, "signs", SIGNS), tensor(package, "previous_reward", NO_REWARD)]
     fails(bad, "give the parameter sequence_id", client.infer, recurrent, step, **more())
     fails(gone, "sequence 987654 is not known", client.infer, recurrent, step, sequence_id=987654, **more())
