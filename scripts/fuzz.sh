@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzzer of a folder, with checks of memory and leaks; a crash leaves its input in
 # build/fuzz/crashes. The decoder of Steps, which all that comes over the wire goes through, gets
-# FUZZ_RUNS inputs (default 10,000,000: about two minutes on two cores), the others FUZZ_SECONDS
-# (default 20) each.
+# FUZZ_RUNS inputs (default 10,000,000: about two minutes on two cores), with so many requests to
+# scripts/serve.sh a tenth; with fewer these have FUZZ_SECONDS (default 20), as the others.
 # Usage: scripts/fuzz.sh [FOLDER]; without one they are built, and what that takes is installed
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -12,7 +12,7 @@ folder=${1:-build/fuzz/tests/fuzz}
 [ $# -gt 0 ] || { scripts/setup.sh fuzz && build MODE=fuzz fuzz-programs; } || exit 1
 [ -d "$folder" ] || { echo "fuzz.sh: there is no folder $folder" >&2; exit 2; }
 seconds=${FUZZ_SECONDS:-20} runs=${FUZZ_RUNS:-10000000}
-processes=2 hours=2
+full=10000000 processes=2 hours=2
 crashes=build/fuzz/crashes
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -58,13 +58,17 @@ fuzz() {
   fi
 }
 
+# all FUZZER INPUTS OPTIONS...: shared by the processes, however long that takes.
+all() {
+  fuzz "$1" "$2" -runs=$((($2 + processes - 1) / processes)) -max_total_time=$((hours * 3600)) \
+    "${@:3}"
+}
+
 for fuzzer in "$folder"/fuzz_*; do
   [ -x "$fuzzer" ] && [ -f "$fuzzer" ] || continue
-  case $(basename "$fuzzer") in
-    fuzz_wire_steps)
-      fuzz "$fuzzer" "$runs" -runs=$(((runs + processes - 1) / processes)) -max_len=1024 \
-        -max_total_time=$((hours * 3600))
-      ;;
+  case $(basename "$fuzzer")-$((runs >= full)) in
+    fuzz_wire_steps-*) all "$fuzzer" "$runs" -max_len=1024 ;;
+    fuzz_serve_request-1) all "$fuzzer" $((runs / 10)) ;;
     *) fuzz "$fuzzer" 1 -max_total_time="$seconds" ;;
   esac
 done

@@ -2,6 +2,7 @@
 # scripts/serve.sh: what it answers beside our own inference of the same checkpoint, for policies
 # and networks of every kind, 1,000 sequences at once among them; its paths; what is refused;
 # versions that come and go under load; a stop. SLOW_TESTS=1: 60 versions, one a second.
+# FUZZ_REQUESTS=1000000: so many damaged requests instead of 4,000.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 helpers=$tree/tests/integration/serve
 rows=$tree/build/tests/integration/export/policy_rows
@@ -260,6 +261,20 @@ else
   echo "SKIP TLS: openssl is not here"
 fi
 
+# ---- damaged requests
+serve a lstm
+fuzzes() {
+  local fuzzer=python3
+  has_triton && fuzzer=$triton
+  "$fuzzer" "$helpers/fuzz.py" "$server" "${url#*://}" "$grpc" a lstm "$fuzzed" \
+    >damaged 2>refusal || { tail -n 3 refusal && return 1; }
+  sed 's/^/  /' damaged
+}
+fuzzed=${FUZZ_REQUESTS:-4000}
+pass_if "$fuzzed damaged requests: it answers on, and its memory does not grow" fuzzes
+stop_serving
+pass_if "and a stop after them" is "$code" 0
+
 # ---- a full queue: one request waits for others, up to a second; the next one finds no room
 serve a --max_queue=1 --batch_delay_us=1000000
 full() {
@@ -270,6 +285,8 @@ full() {
   grep -q '"outputs"' first && is $refused 0
 }
 pass_if "a full queue refuses, and forgets nothing that it took" wait_for 20 full
+limits() { "$triton" "$helpers/limits.py" "$grpc" "$@" >"$work/out" 2>"$work/refusal"; }
+has_triton && pass_if "and over gRPC" wait_for 20 limits full a
 stop_serving
 
 # ---- a GPU, which is emulated
@@ -285,8 +302,6 @@ if [ -f "$emulated" ]; then
 else
   echo "SKIP serving on a GPU: the emulated one is not built (make units)"
 fi
-limits() { "$triton" "$helpers/limits.py" "$grpc" "$@" >"$work/out" 2>"$work/refusal"; }
-has_triton && pass_if "and over gRPC" wait_for 20 limits full a
 
 # ---- a sequence that never ends
 serve lstm --max_sequences=2
@@ -301,6 +316,11 @@ evicted() {
 }
 pass_if "the one idle for longest is evicted, and told so" evicted
 stop_serving
+if has_triton; then
+  serve lstm --max_sequences=2
+  pass_if "and over gRPC" limits evicted lstm
+  stop_serving
+fi
 
 # ---- versions
 run cartpole ppo 1 8 --total_steps=30k --seed=2 --logdir=c --evaluators=0 --no_plot
@@ -316,11 +336,6 @@ python=python3 ways=(http)
 has_triton && python=$triton ways=(http grpc stream)
 [ ${#ways[@]} -gt 1 ] || echo "SKIP load over gRPC: Triton's clients are not here"
 # load WAY STOP THREADS [ODD EVEN]: in the background; its id is in $load, its report in STOP-WAY.
-if has_triton; then
-  serve lstm --max_sequences=2
-  pass_if "and over gRPC" limits evicted lstm
-  stop_serving
-fi
 load() {
   local place=$grpc
   [ "$1" != http ] || place=${url#*://}
@@ -377,21 +392,6 @@ pass_if "one of another signature is refused" wait_for 10 says \
   "models/101 takes other inputs or gives other outputs"
 version 102 lstm
 pass_if "one of another environment is refused" wait_for 10 says "models/102 is a run of tmaze"
-mv models gone
-pass_if "a folder that vanishes is told" wait_for 10 says "there is nothing in models any more"
-pass_if "and the version is served on" served "\"$((swaps - 1))\""
-rm stop
-loads=()
-for way in "${ways[@]}"; do
-  load $way stop 8
-  loads+=("$load")
-done
-stop_serving
-pass_if "a stop under load: exit code 0" is "$code" 0
-for i in "${!ways[@]}"; do
-  pass_if "${ways[$i]}: none is lost by it" \
-    report "${ways[$i]}" "${loads[$i]}" "lost=0 wrong=0 "
-done
 cp -r a coming && sed -i '1a option_of_2031 = 7' coming/config.txt && mv coming models/103
 pass_if "one with an option of a later version is refused" wait_for 10 says "option_of_2031"
 cp -r a coming
@@ -410,6 +410,21 @@ sys.exit(1)' "$@"
 }
 pass_if "their status tells why" eval 'tells 103 option_of_2031 && tells 104 format'
 pass_if "and the one before is served on, still" served "\"$((swaps - 1))\""
+mv models gone
+pass_if "a folder that vanishes is told" wait_for 10 says "there is nothing in models any more"
+pass_if "and the version is served on" served "\"$((swaps - 1))\""
+rm stop
+loads=()
+for way in "${ways[@]}"; do
+  load $way stop 8
+  loads+=("$load")
+done
+stop_serving
+pass_if "a stop under load: exit code 0" is "$code" 0
+for i in "${!ways[@]}"; do
+  pass_if "${ways[$i]}: none is lost by it" \
+    report "${ways[$i]}" "${loads[$i]}" "lost=0 wrong=0 "
+done
 
 # ---- a stop while gRPC has requests in hand: the order of what ends is by chance. The client gets
 # an answer to each, the last of which tells it to go.
