@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The rows of docs/benchmarks.md, measured here, about 30 minutes; or those that are named. What a
+# The rows of docs/benchmarks.md, measured here, about an hour; or those that are named. What a
 # benchmark needs is installed and built when its turn comes.
 # Usage: scripts/bench.sh [NAME ...]
 set -u
@@ -7,7 +7,7 @@ set -u
 cd "$root" || exit 1
 all=(scripted resume allocations cartpole a2c catch tmaze throughput transport serving
   stopped_actor streams metrics kill_actors kill_learner catch_pixels gym vector_env atari memory
-  replay replay_save tls)
+  replay replay_save exported tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
   echo "Names: ${all[*]}; besides these: kernels learners pages reduction rpc rules; serve;" \

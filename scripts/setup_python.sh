@@ -9,6 +9,7 @@
 #   notebooks    pandas and matplotlib, for the test of docs/notebooks.md
 #   trackers     mlflow and wandb, for the test of scripts/track.py
 #   onnx         onnx, onnxruntime, Gymnasium and safetensors, for the test of scripts/export.sh
+#   onnx_games   beside these what LunarLander and Pong need, for tests/bench/exported.sh
 #   triton       Triton's clients, and onnxruntime, for test and benchmark of scripts/serve.sh
 #   kubernetes   the schemas of Kubernetes, for the test of deploy/kubernetes
 #   cv2          OpenCV, which Gymnasium's Atari preprocessing needs: our tests compare with it
@@ -48,6 +49,12 @@ case "${1:-}" in
     packages=(onnx==1.23.2 onnxruntime==1.32.0 gymnasium==1.4.0 safetensors==0.8.0)
     without="what exported policies compute will not be tested"
     ;;
+  onnx_games)
+    venv=build/onnx
+    packages=(gymnasium==1.4.0 ale-py==0.12.1 numpy==2.4.6 box2d==2.3.10 pygame-ce==2.5.8
+      opencv-python-headless==5.0.0.93)
+    without="exported policies cannot be played in LunarLander and Pong"
+    ;;
   triton)
     venv=build/triton
     packages=('tritonclient[http,grpc]==2.73.0' onnxruntime==1.32.0)
@@ -63,7 +70,7 @@ case "${1:-}" in
     ;;
   *)
     echo "setup_python: '${1:-}' is none of gym, tensorboard, cuda, notebooks, trackers," \
-      "onnx, triton, kubernetes, cv2" >&2
+      "onnx, onnx_games, triton, kubernetes, cv2" >&2
     exit 2
     ;;
 esac
