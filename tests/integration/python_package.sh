@@ -83,6 +83,14 @@ pass_if "VectorEnv: several choices, boxes, masks, seeds, pictures" check kinds
 pass_if "an actor in Python trains" check actor "$package/bundle/build/learner"
 venv/bin/pip -q --disable-pip-version-check install onnxruntime==1.32.0 pandas >out 2>err
 pass_if "acorn.load: the ONNX file acts as the run" check onnx run
+acorn train tmaze vtrace 2 8 --total_steps=60k --seed=1 --logdir=memory --no_plot
+acorn export memory
+pass_if "with an LSTM, rows that begin singly" check remembers memory tmaze 0
+acorn train catch ppo 2 8 --total_steps=6k --seed=1 --logdir=frames --no_plot --frame_stack=3 \
+  --network=nature '--env_args={"size": 40}'
+acorn export frames
+pass_if "with stacked frames, rows that begin singly" check remembers frames catch 40
+pass_if "what is no exported policy, what is NaN" check foreign run
 pass_if "acorn.Run: DataFrames, with pandas" check pandas run
 
 # ---- what is refused

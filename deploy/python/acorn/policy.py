@@ -1,5 +1,6 @@
 """Trained policies: of a run folder, a checkpoint, a file of `acorn export`."""
 import ctypes
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -59,11 +60,22 @@ def take_rows(tensors, observation):
         if not np.can_cast(given.dtype, tensor.dtype, "same_kind"):
             raise AcornError(f"{tensor.name} is {given.dtype}; it is {tensor}")
         given = given[None] if single else given
+        if not np.isfinite(given).all():
+            raise AcornError("a number of the observation is NaN or infinite")
         rows.append(np.ascontiguousarray(given, tensor.dtype))
         counts.add((len(given), single))
     if len(counts) != 1:
         raise AcornError("the parts of the observation have different numbers of rows")
     return rows, counts.pop()[1]
+
+
+def take_state(state, shape):
+    """A copy of what the last call gave, or of a beginning."""
+    state = np.zeros(shape, np.uint8) if state is None else np.array(state, np.uint8, order="C")
+    if state.shape != shape:
+        raise AcornError(f"state has the shape {state.shape}, not {shape}: give None, or what "
+                         "act gave for as many rows")
+    return state
 
 
 class Policy:
@@ -105,13 +117,7 @@ class Policy:
         self._check_open()
         rows, single = take_rows(self.space.tensors, observation)
         count = len(rows[0])
-        if not all(np.isfinite(part).all() for part in rows):
-            raise AcornError("a number of the observation is NaN or infinite")
-        shape = (count, self._state_bytes)
-        state = np.zeros(shape, np.uint8) if state is None else np.array(state, np.uint8, order="C")
-        if state.shape != shape:
-            raise AcornError(f"state has the shape {state.shape}, not {shape}: give None, or what "
-                             "act gave for as many rows")
+        state = take_state(state, (count, self._state_bytes))
         if reward is not None:
             reward = np.ascontiguousarray(np.broadcast_to(reward, count), np.float32)
         action = self.space.action_array(count)
@@ -121,8 +127,12 @@ class Policy:
         return (action[0] if single else action), state
 
 
+# Inputs of an ONNX file that are no part of the observation.
+OWN = {"reset", "previous_action", "previous_reward", "state_in"}
+
+
 class OnnxPolicy:
-    """A policy of an ONNX file, by onnxruntime: act as Policy's, but state is a dict."""
+    """A policy of an ONNX file, by onnxruntime: act as Policy's."""
 
     def __init__(self, path):
         try:
@@ -136,39 +146,71 @@ class OnnxPolicy:
         except Exception as error:  # of types of its own
             raise AcornError(f"{path}: {error}") from None
         self._metadata = self._session.get_modelmeta().custom_metadata_map
+        if "observation_space" not in self._metadata:
+            raise AcornError(f"{path} is no file of `acorn export`: its metadata have no "
+                             "observation_space")
         inputs = self._session.get_inputs() + self._session.get_overridable_initializers()
-        self._inputs = {x.name: x for x in inputs}
+        self._inputs = {x.name: (self._dtype(x), x.shape[1:]) for x in inputs}
         self._outputs = [x.name for x in self._session.get_outputs()]
-        own = {"previous_action", "previous_reward", "state_in", "reset"}
-        self._tensors = [Tensor(x.name, self._dtype(x), x.shape[1:])
-                         for x in inputs if x.name not in own]
+        self._find_tensors()
 
     @staticmethod
     def _dtype(tensor):
         names = {"tensor(float)": "float32", "tensor(bool)": "bool"}
-        return names.get(tensor.type, tensor.type[len("tensor("):-1])
+        return np.dtype(names.get(tensor.type, tensor.type[len("tensor("):-1]))
+
+    def _find_tensors(self):
+        """The observation's tensors, their inputs, and the inputs that a row's state has: a byte
+        that is 0 where an episode begins, then the value of each."""
+        self._tensors, self._names, self._kept = [], [], []
+        for line in self._metadata["observation_space"].splitlines():
+            name, shape = re.fullmatch(r"(\S+) \w+\[(.*)\]", line).groups()
+            shape = [int(n) for n in shape.split(",") if n]
+            given = name if name in self._inputs and name not in OWN else "observation_" + name
+            dtype, input_shape = self._inputs[given]
+            self._tensors.append(Tensor(name, dtype, shape))
+            self._names.append(given)
+            if len(input_shape) > len(shape):
+                self._kept.append(given)
+        self._kept += [name for name in ("state_in", "previous_action") if name in self._inputs]
 
     def metadata(self, name):
         return self._metadata.get(name)
 
+    def _unpack(self, state):
+        """What the state has for each input."""
+        values, at = {}, 1
+        for name in self._kept:
+            dtype, shape = self._inputs[name]
+            end = at + dtype.itemsize * int(np.prod(shape))
+            values[name] = state[:, at:end].copy().view(dtype).reshape([len(state)] + shape)
+            at = end
+        return values
+
+    def _pack(self, values, count):
+        parts = [np.ascontiguousarray(values[name], self._inputs[name][0]).reshape(count, -1)
+                 for name in self._kept]
+        return np.concatenate([np.ones((count, 1), np.uint8)] +
+                              [part.view(np.uint8) for part in parts], 1)
+
     def act(self, observation, state=None, reward=None):
-        """See Policy.act. Of images with several frames the observation has all of them."""
+        """See Policy.act."""
         rows, single = take_rows(self._tensors, observation)
-        feed = {tensor.name: x for tensor, x in zip(self._tensors, rows)}
         count = len(rows[0])
-        for name, x in self._inputs.items():
-            if name in feed:
-                continue
-            value = (state or {}).get(name)
-            if name == "reset":
-                value = np.full(count, state is None)
-            elif name == "previous_reward":
-                value = np.broadcast_to(np.asarray(reward or 0, np.float32), count)
-            elif value is None:
-                value = np.zeros([count] + x.shape[1:], self._dtype(x))
-            feed[name] = value
+        sizes = [dtype.itemsize * int(np.prod(shape))
+                 for dtype, shape in (self._inputs[name] for name in self._kept)]
+        state = take_state(state, (count, 1 + sum(sizes)))
+        feed = self._unpack(state)
+        for name, x in zip(self._names, rows):
+            frames = feed.get(name)  # the newest first
+            feed[name] = x if frames is None else np.concatenate([x[:, None], frames[:, :-1]], 1)
+        if "reset" in self._inputs:
+            feed["reset"] = state[:, 0] == 0
+        if "previous_reward" in self._inputs:
+            reward = 0 if reward is None else reward
+            feed["previous_reward"] = np.array(np.broadcast_to(reward, count), np.float32)
         found = dict(zip(self._outputs, self._session.run(None, feed)))
         action = found["action"]
-        previous = found.get("mean", action)
-        state = {"state_in": found.get("state_out"), "previous_action": previous}
+        state = self._pack({**feed, "state_in": found.get("state_out"),
+                            "previous_action": found.get("mean", action)}, count)
         return (action[0] if single else action), state

@@ -68,6 +68,37 @@ def onnx(folder):
     assert policy.metadata("steps") == other.metadata("steps")
 
 
+def remembers(folder, name, size):
+    """The run and its ONNX file act alike over episodes that begin and end row by row."""
+    policy, other = acorn.load(folder), acorn.load(f"{folder}/policy.onnx")
+    env = acorn.VectorEnv(name, 5, env_args={"size": int(size)} if int(size) else {})
+    random = np.random.default_rng(5)
+    (observation, _), state, begun, reward, acts = env.reset(seed=3), None, None, None, []
+    for _ in range(60):
+        alone = other.act(observation[0], None if begun is None else begun[:1],
+                          None if reward is None else reward[0])[0]
+        action, state = policy.act(observation, state, reward)
+        same, begun = other.act(observation, begun, reward)
+        assert np.array_equal(action, same) and alone == same[0], (action, same, alone)
+        acts.append(action)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        over = terminated | truncated | (random.random(5) < 0.1)
+        state[over], begun[over] = 0, 0
+    assert len(np.unique(acts)) > 1, "one action for all"
+    kept, zeros, none = (other.act(observation, x)[1] for x in (begun, np.zeros_like(begun), None))
+    assert not np.array_equal(kept, zeros) and np.array_equal(zeros, none)
+    raises("state has the shape", other.act, observation, begun[:2])
+
+
+def foreign(folder):
+    policy = acorn.load(f"{folder}/policy.onnx")
+    raises("NaN", policy.act, np.full(4, np.nan))
+    data = open(f"{folder}/policy.onnx", "rb").read()
+    with open("other.onnx", "wb") as file:
+        file.write(data.replace(b"observation_space", b"observation_place"))
+    raises("is no file of `acorn export`", acorn.load, "other.onnx")
+
+
 def observations(folder):
     policy = acorn.load(folder)
     action, state = policy.act([0.0, 0, 0, 0])
