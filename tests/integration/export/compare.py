@@ -1,6 +1,6 @@
 """Compares an exported policy with our own inference of the same checkpoint, row by row, by
 onnxruntime: batches of 1 and 7, random episodes, 256 rows or more each. Where the same policy
-lies beside it as a safetensors file, the actions of acorn.load (deploy/python) as well.
+lies beside it as a safetensors file, the actions of acorn.load (deploy/python) of both as well.
 
 Usage: compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. Prints the largest
 difference of each output; fails where one is above 1e-5, of an output whose largest number is above
@@ -201,6 +201,26 @@ def compare_library(policy, path, command, B, seed):
     return float(worst)
 
 
+def compare_packages(path, parameters, B, seed):
+    """acorn.load of both files, over episodes that begin row by row; each keeps its own state."""
+    random = np.random.default_rng(seed)
+    first, second = acorn.load(path), acorn.load(parameters)
+    states, worst = [None, None], 0
+    for _ in range(20):
+        raw = {tensor.name: random_tensor(random, (B,) + tensor.shape, tensor.dtype)
+               for tensor in second.space.tensors}
+        if "action_mask" in raw:
+            raw["action_mask"] = (random.random(raw["action_mask"].shape) < 0.7).astype(np.uint8)
+            raw["action_mask"][~raw["action_mask"].any(1)] = 1
+        reward = random.normal(size=B).astype(np.float32)
+        (a, states[0]), (b, states[1]) = (policy.act(raw, state, reward)
+                                          for policy, state in zip((first, second), states))
+        worst = max(worst, float(np.abs(a - b).max() / max(1, np.abs(b).max())))
+        for state in states:
+            state[reward > 1] = 0
+    return worst
+
+
 def check_optional(policy):
     """Without its mask, a policy allows every action."""
     random = np.random.default_rng(3)
@@ -228,6 +248,7 @@ def main():
             found = compare_library(policy, parameters, [program, run, checkpoint, device, env], B,
                                     seed)
             worst["library"] = max(worst.get("library", 0), found)
+        worst["package"] = compare_packages(path, parameters, 5, 4)
     if policy.optional:
         check_optional(policy)
     print(" ".join(f"{name}={x:.2e}" for name, x in sorted(worst.items())))
