@@ -137,23 +137,19 @@ pass_if "or that is damaged" \
 mv kept.acorn "${best[0]}"
 
 # ---- the code of docs/export.md
-blocks() { # NUMBER: that block of Python
-  awk -v want="$1" '/^```/ {inside = /python/; number += inside; next} inside && number == want' \
-    "$tree/docs/export.md"
-}
 if has_onnxruntime && "$python" -c 'import gymnasium' 2>/dev/null; then
   mkdir -p runs
   run cartpole ppo 2 8 --total_steps=150k --seed=1 --logdir=runs/a --no_plot
   ended 120
   "$tree/scripts/export.sh" runs/a >out 2>err </dev/null
-  blocks 1 >play.py
+  doc_block export.md 2 >play.py
   plays() { "$python" play.py >score 2>>"$work/err" && awk '{exit !($1 >= 1)}' score; }
   pass_if "docs: the policy plays an episode of Gymnasium's CartPole" plays
   rm -r runs/a
   run tmaze vtrace 2 8 --total_steps=5k --seed=1 --logdir=runs/a --no_plot
   ended 60
   "$tree/scripts/export.sh" runs/a >out 2>err </dev/null
-  blocks 2 >remember.py
+  doc_block export.md 3 >remember.py
   pass_if "docs: a policy with memory runs" "$python" remember.py
 else
   echo "SKIP the code of docs/export.md: there is no Gymnasium beside onnxruntime"

@@ -116,6 +116,12 @@ end_all() {
   for pid in $(pids launch learner actor); do kill -KILL "$pid" 2>/dev/null; done
 }
 
+# doc_block PAGE NUMBER: that block of code of a page of docs/.
+doc_block() {
+  awk -v want="$2" '/^```/ {inside = !inside; number += inside; next} inside && number == want' \
+    "$tree/docs/$1"
+}
+
 # value KEY: of the result line, the last one on stdout.
 value() { tail -n 1 "$work/out" | grep '^result ' | tr ' ' '\n' | sed -n "s/^$1=//p"; }
 says() { grep -qF -- "$1" "$work/err"; }

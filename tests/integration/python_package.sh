@@ -93,6 +93,22 @@ pass_if "with stacked frames, rows that begin singly" check remembers frames cat
 pass_if "what is no exported policy, what is NaN" check foreign run
 pass_if "acorn.Run: DataFrames, with pandas" check pandas run
 
+# ---- the commands and programs of docs/python.md, with shorter runs and another port
+ln -s venv play
+block() { # NUMBER
+  doc_block python.md "$1" | sed "s|gym:CartPole-v1 |&--total_steps=20k |
+    s|total_steps=100k|total_steps=10k|; s|8686|$port|"
+}
+port=$(free_port)
+docs() { # NUMBER: of a block of commands
+  bash -e <(block "$1" | grep -v '^make wheel\|venv play') >"$work/out" 2>"$work/err" </dev/null
+}
+pass_if "docs: train and act" eval 'docs 1 && tail -n 1 out | grep -q "^[01]$"'
+pass_if "docs: a policy" venv/bin/python -I <(block 2)
+pass_if "docs: a run" eval 'venv/bin/python -I <(block 3) >"$work/out" 2>"$work/err" &&
+  grep -q "$(cut -d " " -f 1 "$tree/VERSION")" out'
+pass_if "docs: an actor of one's own" eval 'docs 4 && wait_for 20 test -s runs/b/result.json'
+
 # ---- what is refused
 pass_if "what is no run, no policy, a damaged one" check refused run
 cp -r run later

@@ -477,6 +477,23 @@ stop_serving
 pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" \
   --models=models.json
 
+# ---- the commands of docs/serving.md, at other ports; the run is a shorter one
+mkdir scripts && ln -s "$tree/run_local.sh" . && ln -s "$tree/scripts/serve.sh" scripts/
+port=$(free_port)
+block() { # NUMBER
+  doc_block serving.md "$1" | sed "s|8501|$port|; s|8500|$((port + 1))|
+    s|serve.sh [^ ]*|& --port=$port --grpc_port=$((port + 1))|; s|logdir=|total_steps=50k --&|"
+}
+{ block 1 && echo "echo \$! >serving"; } >commands
+bash commands >answer 2>"$work/err" </dev/null
+pass_if "docs: from a run to an answer by curl" \
+  grep -Eq '^\{"predictions":\[\{"action":[01],"logits":\[.*,"value":' answer
+pass_if "docs: infer by curl" eval 'bash <(block 3) 2>/dev/null | grep -q "\"outputs\":\[{\"name\""'
+has_triton && pass_if "docs: the program for gRPC" \
+  eval '[[ $("$triton" <(block 4)) =~ ^\[[01]\]$ ]]'
+kill -TERM "$(cat serving)"
+wait_for 20 has_gone "$(cat serving)"
+
 # ---- a run that is going on: each best checkpoint becomes a version
 run cartpole ppo 1 8 --seed=1 --logdir=live --evaluators=0 --no_plot --total_steps=1000M
 wait_for 30 eval '[ -s live/environment.txt ]'
