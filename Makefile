@@ -203,6 +203,12 @@ $(EMULATED_PLUGIN): $(EMULATED_OBJ)
 	@echo "  link   $@"
 	@$(CXX) $(LDFLAGS) -shared $(if $(filter release,$(MODE)),-Wl$(comma)-z$(comma)defs) -o $@ $^
 
+# The library that adds up for several learners on it. Its folder comes first in LD_LIBRARY_PATH.
+EMULATED_NCCL := $(BUILD)/tests/nccl/libnccl.so.2
+$(EMULATED_NCCL): tests/emulated_cuda/nccl.c
+	@mkdir -p $(@D)
+	@$(CC) $(OTHER_PLUGIN_FLAGS) -Wno-missing-prototypes -Wl,-soname,$(@F) -o $@ $<
+
 # Plugins that are refused: one of another version, and one that needs a library which is found by CUDA_HOME.
 OTHER_PLUGINS := $(BUILD)/tests/libacorn_cuda_other.so $(BUILD)/tests/libacorn_cuda_needs.so
 OTHER_PLUGIN_FLAGS := $(CPPFLAGS) $(filter-out -fsanitize=% -MMD -MP,$(CFLAGS)) -fPIC -shared
@@ -318,7 +324,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 # ---- tests
 # A library, so that a test holds only what it uses; the kernels are not in all of them.
 $(LIB_TEST): $(call obj,$(call src,tests/unit/support/*.c) $(filter-out %_plugin.c,$(call src,tests/devices/*.c)))
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIB_TEST) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIB_TEST) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(EMULATED_NCCL) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) $(UNIT_LDFLAGS_$(MODE)) $(BESIDE) $(WRAP_UNIT) -o $@ $< -Wl,--start-group $(LIB_TEST) $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
@@ -346,8 +352,9 @@ $(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc
 # Environments of its own.
 $(BUILD)/tests/unit/envs/test_registry_apart: WRAP_UNIT := -Wl,--wrap=registry_find
 
-# A resolver of its own.
+# A resolver of its own; machines without NCCL.
 $(BUILD)/tests/unit/learner/train/test_peers_links: WRAP_UNIT := -Wl,--wrap=getaddrinfo
+$(BUILD)/tests/unit/learner/train/test_peers_devices: WRAP_UNIT := -Wl,--wrap=dlopen
 
 units: $(UNIT)
 .PHONY: list-units

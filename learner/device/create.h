@@ -22,6 +22,9 @@ struct device_options {
  * there is no GPU, or "". */
 const char *device_choose(const char *name, struct error *reason);
 
+/* GPUs that can be used. */
+int device_count_gpus(void);
+
 /* A device for the calling thread. Owner: the caller. cpu picks the best kernels this machine runs;
  * ACORN_CPU=v2|v3|v4 in the environment forces a set (refused with INVALID if the machine lacks
  * it). cuda: see cuda_plugin.h. */

@@ -176,11 +176,10 @@ enum status cuda_plugin_create(struct device **out, const struct device_options 
   return status == STATUS_OK ? plugin->create(out, options, error) : status;
 }
 
-enum status cuda_plugin_find_gpu(struct error *error) {
-  int gpus;
+enum status cuda_plugin_count(int *gpus, struct error *error) {
   const struct device_plugin *plugin;
   enum status status = get_plugin(&plugin, error);
-  return status == STATUS_OK ? plugin->count(&gpus, error) : status;
+  return status == STATUS_OK ? plugin->count(gpus, error) : status;
 }
 
 /* cuDriverGetVersion writes 12080 for 12.8. The driver's library is only there if a device uses

@@ -12,7 +12,7 @@
 MUST_CHECK enum status cuda_plugin_create(struct device **out, const struct device_options *options,
                                           struct error *error);
 
-/* Whether a GPU can be used. Errors: as above. */
-MUST_CHECK enum status cuda_plugin_find_gpu(struct error *error);
+/* How many GPUs can be used, at least 1. Errors: as above. */
+MUST_CHECK enum status cuda_plugin_count(int *gpus, struct error *error);
 
 #endif

@@ -10,8 +10,15 @@
 
 const char *device_choose(const char *name, struct error *reason) {
   reason->text[0] = '\0';
+  int gpus;
   if (strcmp(name, "auto") != 0) return name;
-  return cuda_plugin_find_gpu(reason) == STATUS_OK ? "cuda" : "cpu";
+  return cuda_plugin_count(&gpus, reason) == STATUS_OK ? "cuda" : "cpu";
+}
+
+int device_count_gpus(void) {
+  struct error ignored;
+  int gpus;
+  return cuda_plugin_count(&gpus, &ignored) == STATUS_OK ? gpus : 0;
 }
 
 static enum status create(struct device **out, const struct device_options *options,
@@ -64,7 +71,38 @@ enum status device_create_with(struct device **out, const char *name, const char
 }
 
 void device_destroy(struct device *d) {
-  if (d) d->ops->destroy(d);
+  if (!d) return;
+  if (d->staged) d->ops->release_host(d, d->staged);
+  d->ops->destroy(d);
+}
+
+/* ---- with other learners */
+
+/* By the host, which waits for the device: its memory is not the device's. */
+static void add_up_staged(struct device *d, real *numbers, size_t n) {
+  enum { STAGED_BYTES = 4 << 20 };
+  const struct device_ops *ops = d->ops;
+  size_t most = STAGED_BYTES / ops->real_bytes;
+  if (!d->staged) d->staged = ops->alloc_host(d, STAGED_BYTES);
+  for (size_t at = 0, count; at < n; at += count) {
+    count = n - at < most ? n - at : most;
+    size_t bytes = count * ops->real_bytes;
+    ops->download_bytes(d, d->staged, device_at(d, numbers, at), bytes);
+    device_finish(d);
+    d->peers->add_up(d->peers, d->staged, count, ops->real_bytes);
+    ops->upload_bytes(d, device_at(d, numbers, at), d->staged, bytes);
+    device_finish(d);
+  }
+}
+
+void device_add_up(struct device *d, real *numbers, size_t n) {
+  if (!d->peers) return;
+  if (d->peers->by_group)
+    d->ops->group->add_up(d, numbers, n);
+  else if (d->ops->asynchronous)
+    add_up_staged(d, numbers, n);
+  else
+    d->peers->add_up(d->peers, numbers, n, d->ops->real_bytes);
 }
 
 static float from_bf16(uint16_t x) {

@@ -54,6 +54,35 @@ struct device_schedule {
   float learning_rate, entropy_cost;
 };
 
+/* Sums of several learners' numbers by their devices, without the host. A device joins one group,
+ * once, and has left it when it is destroyed. */
+enum { DEVICE_GROUP_ID_BYTES = 128, DEVICE_LIBRARY_BYTES = 32 };
+
+struct device_library {
+  char name[DEVICE_LIBRARY_BYTES]; /* "NCCL 2.28.3" */
+  int version;                     /* 22803 */
+  uint64_t gpu;                    /* a number, below 2^52, that no other GPU has */
+};
+
+struct device_group_ops {
+  /* The library that adds up. Errors: UNAVAILABLE: there is none; MISMATCH: it is too old or of
+   * another major version. */
+  enum status (*find)(struct device *d, struct device_library *library, struct error *error);
+  /* Of a new group, by one device, for all that join it. Errors: UNAVAILABLE. */
+  enum status (*make_id)(struct device *d, char id[DEVICE_GROUP_ID_BYTES], struct error *error);
+  /* Waits for the others, for half of timeout_ms; a call of a sum then may take all of it. Errors:
+   * UNAVAILABLE: the library's reason, or the time is over. */
+  enum status (*join)(struct device *d, const char id[DEVICE_GROUP_ID_BYTES], int rank,
+                      int learners, int timeout_ms, struct error *error);
+  /* An operation like others, in recordings too: numbers (n) become the sums of all devices'
+   * numbers, the same bits on all. NaN once this device has left. */
+  void (*add_up)(struct device *d, real *numbers, size_t n);
+  /* Errors: UNAVAILABLE: a sum has failed: the library's reason. */
+  enum status (*check)(struct device *d, struct error *error);
+  /* Sums that wait for others end, and are NaN. */
+  void (*leave)(struct device *d);
+};
+
 struct device_ops {
   const char *name; /* "ref", "ref_double", "cpu", "cuda" */
   size_t real_bytes, pixel_bytes;
@@ -61,6 +90,7 @@ struct device_ops {
   bool asynchronous; /* operations may still run when the call has returned */
   int images; /* that should go through all layers of a network together: as many as the caches of
                  the device have room for, or as fill it */
+  const struct device_group_ops *group; /* NULL: sums of learners go through the host */
 
   void (*destroy)(struct device *d); /* what device_destroy calls */
 
@@ -256,12 +286,15 @@ struct device_traffic {
   int64_t bytes_up, bytes_down, transfers;
 };
 
-/* Several learners that train one network, each on a device that is not asynchronous and has the
- * host's memory. add_up: numbers (n) become the sums of all learners' numbers, the same bits on
- * all; NaN where a learner is missing. All call it in the same order. */
+/* Several learners that train one network. add_up: numbers (n), in the host's memory, become the
+ * sums of all learners' numbers, the same bits on all; NaN where a learner is missing. All call it
+ * in the same order. all_run: no other learner has ended; for what waits for their devices. */
 struct device_peers {
   int rank, learners;
+  bool joined;   /* the device is in a group of all learners, */
+  bool by_group; /* which adds up now: in what all of them record */
   void (*add_up)(struct device_peers *self, void *numbers, size_t n, size_t real_bytes);
+  bool (*all_run)(struct device_peers *self);
 };
 
 /* The member every implementation starts with. */
@@ -272,6 +305,7 @@ struct device {
   size_t own_bytes;        /* of these, what this one takes besides what alloc is asked for */
   struct device_traffic traffic; /* written by the device's thread; see device_traffic_read */
   struct device_peers *peers;    /* the trainer's, of several learners; NULL: there is one */
+  void *staged; /* memory of alloc_host for sums through the host; NULL: there were none */
 };
 
 /* Zeros on devices that share the host's memory. Thread: any. */
@@ -283,8 +317,11 @@ static inline void device_finish(struct device *d) {
 }
 
 /* Numbers of one learner become those of all. */
-static inline void device_add_up(struct device *d, real *numbers, size_t n) {
-  if (d->peers) d->peers->add_up(d->peers, numbers, n, d->ops->real_bytes);
+void device_add_up(struct device *d, real *numbers, size_t n);
+
+/* Whether the host takes part in sums, so that what has them cannot be recorded. */
+static inline bool device_adds_by_host(const struct device *d) {
+  return d->peers && !d->peers->by_group;
 }
 
 /* n numbers of y. */

@@ -1,15 +1,20 @@
 #include "learner/device/recorded.h"
 
+bool recorded_make(struct recorded *recorded, struct device *device, void (*give)(void *context),
+                   void *context) {
+  device->ops->record(device);
+  give(context);
+  recorded->recording = device->ops->recorded(device);
+  recorded->failed = !recorded->recording;
+  return !recorded->failed;
+}
+
 void recorded_run(struct recorded *recorded, struct device *device, void (*give)(void *context),
                   void *context) {
   const struct device_ops *ops = device->ops;
-  bool records = recorded->has_run && ops->record && !recorded->failed;
-  if (records && !recorded->recording) {
-    ops->record(device);
-    give(context);
-    recorded->recording = ops->recorded(device);
-    recorded->failed = !recorded->recording;
-  }
+  bool records =
+      recorded->has_run && ops->record && !recorded->failed && !device_adds_by_host(device);
+  if (records && !recorded->recording) (void)recorded_make(recorded, device, give, context);
   if (recorded->recording)
     ops->play(device, recorded->recording);
   else

@@ -52,6 +52,17 @@
 #define SUMS_OF_fill(X)
 #define CONSTANTS_OF_fill(X) X(value)
 
+/* A learner's part of a mean, in place, before the sum; and the sum of all, by all weights, after
+ * it (0: of no learner). */
+#define INPUTS_OF_weigh(X) X(x, REAL) X(weight, ONE)
+#define OUTPUTS_OF_weigh(X) X(y, REAL)
+#define SUMS_OF_weigh(X)
+#define CONSTANTS_OF_weigh(X)
+#define INPUTS_OF_unweigh(X) X(x, REAL) X(weights, ONE)
+#define OUTPUTS_OF_unweigh(X) X(y, REAL)
+#define SUMS_OF_unweigh(X)
+#define CONSTANTS_OF_unweigh(X)
+
 #endif
 
 #ifdef RULE_BODY
@@ -168,5 +179,13 @@ RULE_BODY(sum) {
 
 RULE_BODY(fill) {
   x->y = x->value;
+}
+
+RULE_BODY(weigh) {
+  x->y = x->x * x->weight;
+}
+
+RULE_BODY(unweigh) {
+  x->y = x->x / num_max(x->weights, num_of(1));
 }
 #endif

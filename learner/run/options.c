@@ -137,7 +137,8 @@ static const struct option rows[] = {
            "tf32: cuda "
            "only; auto: bf16 on cuda, and on cpu with AVX512_BF16 or AMX"),
     INT("gpu", gpu, "0", 0, 1023, NETWORK,
-        "cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows"),
+        "cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows; the other learners "
+        "of --learners take the next ones"),
     INT("gpu_memory_mib", gpu_memory_mib, "0", 0, 1e9, NETWORK,
         "cuda: MiB of the GPU's memory that the learner takes, at most; 0: what is free"),
     CHOICE("observation_memory", observation_memory, "gpu", "gpu|host", NETWORK,

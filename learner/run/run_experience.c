@@ -25,7 +25,7 @@ static bool spills(const struct run *run) {
 }
 
 bool run_updates_overlap(const struct run *run) {
-  bool waits = run->options->deterministic || is_synchronous(run);
+  bool waits = run->options->deterministic || is_synchronous(run) || run->peers;
   return run->trainer_device->ops->asynchronous && !waits;
 }
 

@@ -19,8 +19,10 @@
 #include "common/cluster/host_port.h"
 #include "common/cluster/learner_address.h"
 #include "common/rpc/address.h"
+#include "learner/device/create.h"
 #include "learner/params/checkpoint.h"
 #include "learner/train/peers.h"
+#include "learner/train/peers_devices.h"
 
 /* ---- what cannot be */
 
@@ -47,17 +49,12 @@ static enum status check(const struct run *run, struct error *error) {
                        "--batch_size=%lld cannot be spread evenly over --learners=%d: give a "
                        "multiple",
                        (long long)options->algorithm.batch_size, learners);
-  if (run->trainer_device->ops->asynchronous)
-    return status_fail(error, STATUS_INVALID,
-                       "--learners=%d with --device=%s: several learners compute on the CPU only; "
-                       "one learner trains on a GPU",
-                       learners, options->device);
   if (!by_net && !is_unix && (!colon || atoi(colon + 1) == 0))
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d with --listen=%s: name a port, since learner RANK listens on "
                        "the port above by its rank",
                        learners, options->listen);
-  return STATUS_OK;
+  return peers_check_device(run->trainer_device, error);
 }
 
 /* ---- the processes of the others */
@@ -66,7 +63,8 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
                          struct error *error) {
   int count = 0;
   char address[PATH_MAX], log[PATH_MAX + 64];
-  char own[4][PATH_MAX + 32];
+  char own[5][PATH_MAX + 32];
+  int own_count = 4;
   while (words[count]) count++;
   char **all = check_alloc((size_t)count + 16, sizeof(*all));
   memcpy(all, words, (size_t)count * sizeof(*all));
@@ -75,7 +73,11 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   snprintf(own[1], sizeof(own[1]), "--logdir=%s/learner-%d", run->folder.name, rank);
   snprintf(own[2], sizeof(own[2]), "--learner_rank=%d", rank);
   snprintf(own[3], sizeof(own[3]), "--learners_file=%s", file);
-  for (int i = 0; i < 4; i++) all[count++] = own[i];
+  /* As many GPUs as there are, by turns. */
+  int gpus = run->trainer_device->ops->asynchronous ? device_count_gpus() : 0;
+  if (gpus > 0)
+    snprintf(own[own_count++], sizeof(own[0]), "--gpu=%d", ((int)run->options->gpu + rank) % gpus);
+  for (int i = 0; i < own_count; i++) all[count++] = own[i];
   static char *const rest[] = {"--exit_with_parent=true", "--metrics_port=0"};
   for (size_t i = 0; i < sizeof(rest) / sizeof(*rest); i++) all[count++] = rest[i];
   snprintf(log, sizeof(log), "%s/logs/learner-%d.log", run->folder.path, rank);
@@ -132,6 +134,7 @@ static bool must_agree(const struct option *option) {
   static const char *const names[] = {"seed", "total_steps", "num_envs", "deterministic"};
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
+  if (strcmp(option->name, "gpu") == 0) return false; /* each may have its own */
   return learner_option_is_of_experiment(option);
 }
 
@@ -220,7 +223,10 @@ enum status run_learners_open(struct run *run, char *const *words, struct error 
                                 .context = run};
   status = open_peers(run, &config, error);
   free(about);
-  if (status == STATUS_OK) run->trainer_device->peers = peers_of_device(run->peers);
+  char way[PEERS_DEVICES_BYTES];
+  if (status == STATUS_OK) status = peers_join_devices(run->peers, run->trainer_device, way, error);
+  if (status == STATUS_OK && run->trainer_device->ops->asynchronous)
+    log_info("%d learners add up %s", (int)options->learners, way);
   return status;
 }
 

@@ -24,13 +24,15 @@ enum status peers_lose(struct peers *peers, int rank, enum peers_loss loss) {
                            "%g s, and go on to end without it",
                            rank, learners, timeout_s);
   if (loss == PEERS_TOLD)
-    return peers->status = status_fail(
-               &peers->error, STATUS_UNAVAILABLE,
-               "learner %d of %d is missing, and the run ends; its log says why", rank, learners);
+    return peers->status =
+               status_fail(&peers->error, STATUS_UNAVAILABLE,
+                           "learner %d of %d is missing, and the run ends; its log has the reason",
+                           rank, learners);
   if (loss == PEERS_ENDED)
     return peers->status = status_fail(
                &peers->error, STATUS_UNAVAILABLE,
-               "learner %d of %d has ended, and the run with it; its log says why", rank, learners);
+               "learner %d of %d has ended, and the run with it; its log has the reason", rank,
+               learners);
   return peers->status = status_fail(
              &peers->error, STATUS_UNAVAILABLE,
              "learner %d of %d %s within %g s: look at its log, or raise --learners_timeout_s",
@@ -142,6 +144,29 @@ int peers_learners(const struct peers *peers) {
   return peers->of_device.learners;
 }
 
+static bool all_run(struct device_peers *self) {
+  struct peers *peers = (struct peers *)self;
+  for (int r = 0; r < self->learners && peers->status == STATUS_OK; r++)
+    if (r != self->rank && peers->way->is_gone(peers, r)) (void)!peers->way->give_up(peers, r);
+  return peers->status == STATUS_OK;
+}
+
+enum status peers_look(struct peers *peers, int64_t since_us, struct error *error) {
+  double waited_s = (double)(clock_now_us() - since_us) / 1e6;
+  if (all_run(&peers->of_device) && waited_s * 1e3 > peers->config.timeout_ms)
+    peers->status = status_fail(&peers->error, STATUS_UNAVAILABLE,
+                                "the devices of %d learners have not added up within %g s: look at "
+                                "the logs of all, or raise --learners_timeout_s",
+                                peers->of_device.learners, peers->config.timeout_ms / 1e3);
+  return peers_status(peers, error);
+}
+
+void peers_fail(struct peers *peers, const struct error *error) {
+  if (peers->status != STATUS_OK) return;
+  peers->status = STATUS_UNAVAILABLE;
+  peers->error = *error;
+}
+
 /* Twice: by memory another learner that looks holds the lock for a moment. */
 bool peers_is_first(struct peers *peers) {
   if (peers->is_given_up) return false;
@@ -203,7 +228,8 @@ enum status peers_open(struct peers **out, const struct peers_config *config, st
   CHECK(config->rank >= 0 && config->rank < config->learners && config->learners <= PEERS_MAX,
         "rank %d of %d", config->rank, config->learners);
   struct peers *peers = config->at ? peers_net_create() : peers_memory_create();
-  peers->of_device = (struct device_peers){config->rank, config->learners, add_up};
+  peers->of_device =
+      (struct device_peers){config->rank, config->learners, false, false, add_up, all_run};
   peers->config = *config;
   enum status status = peers->way->open(peers, error);
   if (status == STATUS_OK) status = compare(peers, config->about, error);

@@ -1,10 +1,10 @@
 /* The learners of one run: processes of one host that share memory, or of several hosts that have a
  * connection to each other.
  *
- * Every function but the last two is a meeting: it returns once all learners have called it, in the
- * same order, or once one is missing, which is an error for all that wait. After the first error
- * all later calls fail with it. Sums are made in the order of ranks, so that all learners have the
- * same bits, in every run.
+ * Every function but the last three is a meeting: it returns once all learners have called it, in
+ * the same order, or once one is missing, which is an error for all that wait. After the first
+ * error all later calls fail with it. Sums are made in the order of ranks, so that all learners
+ * have the same bits, in every run.
  *
  * Upstream: learner/run/run_learners.c, train/trainer.c, train/reduction.h; learner/learn and
  * learner/network through struct device. Threads: main opens and closes, and lives as long as its
@@ -62,6 +62,11 @@ int peers_rank(const struct peers *peers);
 int peers_learners(const struct peers *peers);
 /* The first error. */
 MUST_CHECK enum status peers_status(const struct peers *peers, struct error *error);
+/* No meeting: whether all others still run, while this learner has waited for their devices since
+ * then. Errors: UNAVAILABLE: one has ended, or the time is over. */
+MUST_CHECK enum status peers_look(struct peers *peers, int64_t since_us, struct error *error);
+/* This learner's own error, of the status UNAVAILABLE, unless there is one. */
+void peers_fail(struct peers *peers, const struct error *error);
 /* Whether no learner of a lower rank runs any more, or can be reached: what rank 0 wrote is for
  * this one to write. Not for one that the others have given up. */
 bool peers_is_first(struct peers *peers);

@@ -229,7 +229,7 @@ static void lose_call(struct opening *o, const struct call *call) {
   }
   if (call->knows) o->token[call->rank]++;
   snprintf(o->problem[call->rank], sizeof(o->problem[0]),
-           "it closed the connection: its log says why, as where its token is another one");
+           "it closed the connection: its log has the reason, as where its token is another one");
 }
 
 /* Takes what has come. */

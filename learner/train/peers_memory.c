@@ -94,6 +94,10 @@ static enum status give_up(struct memory *self, int rank, bool left) {
   return peers_lose(&self->peers, rank, left ? PEERS_ENDED : seen ? PEERS_SILENT : PEERS_NOT_COME);
 }
 
+static enum status give_up_gone(struct peers *peers, int rank) {
+  return give_up(memory_of(peers), rank, true);
+}
+
 static enum status wait_for(struct memory *self, int rank) {
   struct slot *slot = &self->shared->slot[rank];
   const struct timespec look = {.tv_nsec = LOOK_MS * 1000 * 1000};
@@ -254,6 +258,7 @@ static const struct peers_way by_memory = {.area_bytes = AREA_BYTES,
                                            .broadcast = broadcast,
                                            .mean = mean,
                                            .is_gone = is_gone,
+                                           .give_up = give_up_gone,
                                            .close = close_memory};
 
 struct peers *peers_memory_create(void) {

@@ -235,6 +235,10 @@ static bool is_gone(struct peers *peers, int rank) {
   return link->is_gone || poll(&look, 1, 0) > 0;
 }
 
+static enum status give_up_gone(struct peers *peers, int rank) {
+  return give_up(net_of(peers), rank, PEERS_ENDED);
+}
+
 static void close_links(struct peers *peers) {
   struct net *self = net_of(peers);
   for (int r = 0; r < PEERS_MAX; r++)
@@ -249,6 +253,7 @@ static const struct peers_way by_net = {.area_bytes = AREA_BYTES,
                                         .broadcast = broadcast,
                                         .mean = mean,
                                         .is_gone = is_gone,
+                                        .give_up = give_up_gone,
                                         .close = close_links};
 
 struct peers *peers_net_create(void) {

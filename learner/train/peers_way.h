@@ -1,7 +1,7 @@
 /* The two ways in which learners meet: by memory of one host, or by connections between hosts.
  *
  * peers.c has what both share: errors, the arithmetic of sums, what learners agree in. A way moves
- * bytes; each of its functions but is_gone and close is a meeting, see peers.h.
+ * bytes; each of its functions but is_gone, give_up and close is a meeting, see peers.h.
  *
  * Upstream: peers.c, peers_memory.c, peers_net.c. Thread: as peers.h. */
 #ifndef ACORN_LEARNER_TRAIN_PEERS_WAY_H
@@ -21,6 +21,8 @@ struct peers_way {
   enum status (*mean)(struct peers *peers, char *numbers, size_t n, size_t scaled,
                       size_t real_bytes, double weight);
   bool (*is_gone)(struct peers *peers, int rank);
+  /* One that is gone, which the others are told. Returns the first error. */
+  enum status (*give_up)(struct peers *peers, int rank);
   void (*close)(struct peers *peers);
 };
 

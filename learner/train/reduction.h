@@ -16,8 +16,8 @@ struct reduction {
   bool over_windows;   /* the gradient is a mean over windows; else over the steps that count */
 };
 
-/* One contiguous array: gradient (P), then sums (num_sums), the first of them the steps that count;
- * in place. windows: of the batch, 0 where this learner had none. */
+/* One contiguous array, in place: gradient (P), then sums (num_sums), the first of them the steps
+ * that count, then a number of scratch. windows: of the batch, 0 where this learner had none. */
 void reduction_apply(const struct reduction *reduction, struct device *device, real *gradient,
                      size_t P, size_t num_sums, int windows);
 

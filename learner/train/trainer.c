@@ -194,8 +194,8 @@ static void abandon(struct trainer *trainer, struct train_batch *batch) {
 /* ---- with other learners */
 
 /* What a learner brings to a meeting before each update: its own steps, why it stops, whether it
- * has a batch. */
-enum { WORD_STEPS, WORD_REASON, WORD_HAS_BATCH, NUM_WORDS };
+ * has a batch, and the place of that or of the blank one. */
+enum { WORD_STEPS, WORD_REASON, WORD_HAS_BATCH, WORD_PLACE, NUM_WORDS };
 
 struct meeting {
   int batches;
@@ -205,7 +205,7 @@ struct meeting {
 static enum status check_reason(enum stop_reason reason, int rank, struct error *error) {
   if (reason != STOP_ERROR) return STATUS_OK;
   return status_fail(error, STATUS_UNAVAILABLE,
-                     "learner %d has failed, and the run with it; its log says why", rank);
+                     "learner %d has failed, and the run with it; its log has the reason", rank);
 }
 
 /* Every learner comes to the same end: what it decides by is what all have brought. */
@@ -213,19 +213,23 @@ static enum status meet(struct trainer *trainer, struct meeting *meeting, struct
   const struct trainer_config *config = &trainer->config;
   int learners = peers_learners(config->peers);
   int64_t own = progress_steps(trainer->progress) - trainer->others, steps = 0;
-  double all[PEERS_MAX * NUM_WORDS],
-      mine[NUM_WORDS] = {(double)own, progress_stopped(trainer->progress), trainer->held != NULL};
+  double all[PEERS_MAX * NUM_WORDS], place[PEERS_MAX],
+      mine[NUM_WORDS] = {
+          (double)own, progress_stopped(trainer->progress), trainer->held != NULL,
+          update_place(trainer->update, trainer->held ? trainer->held : config->blank)};
   *meeting = (struct meeting){0};
   enum status status = peers_exchange(config->peers, all, mine, NUM_WORDS, error);
   for (int r = 0; r < learners && status == STATUS_OK; r++) {
     const double *word = &all[r * NUM_WORDS];
     steps += (int64_t)word[WORD_STEPS];
+    place[r] = word[WORD_PLACE];
     meeting->batches += word[WORD_HAS_BATCH] > 0;
     if (meeting->reason == STOP_NONE) meeting->reason = (enum stop_reason)word[WORD_REASON];
     if (r != peers_rank(config->peers))
       status = check_reason((enum stop_reason)word[WORD_REASON], r, error);
   }
   if (status != STATUS_OK) return status;
+  update_agree(trainer->update, place);
   progress_add_steps(trainer->progress, steps - own - trainer->others);
   trainer->others = steps - own;
   trainer->all_steps = steps;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "learner/device/recorded.h"
 #include "learner/device/shared.h"
 #include "learner/network/images.h"
@@ -14,7 +15,7 @@
 #include "learner/train/state.h"
 #include "learner/train/update_stats.h"
 
-enum { MAX_FLIGHTS = 4 };
+enum { MAX_FLIGHTS = 4, MAX_TOGETHER = 8 };
 
 /* What each batch of the source has of its own: the update after it may be started before it has
  * been finished, and what is recorded reads and writes these addresses. */
@@ -30,6 +31,14 @@ struct flight {
   struct schedule in_force;
   double lag_updates;
   uint64_t mark; /* when the scalars are there, and the priorities */
+};
+
+/* An update of several learners whose devices are a group, by the places of their batches: a sum in
+ * a graph must be in the graphs of all, so that all record, and play, at the same time. All
+ * learners have the same ones, since all know all places. */
+struct together {
+  double place[PEERS_MAX]; /* 0: unused */
+  struct recorded recorded;
 };
 
 struct update {
@@ -48,6 +57,9 @@ struct update {
 
   struct flight flight[MAX_FLIGHTS];
   int num_flights;
+  struct together together[MAX_TOGETHER];
+  int num_together;                           /* made so far: the oldest makes room */
+  struct together *agreed;                    /* for the next update; NULL: none */
   struct flight *running[UPDATE_MAX_RUNNING]; /* started and not finished, the oldest first */
   int num_running;
 
@@ -188,6 +200,8 @@ void update_destroy(struct update *update) {
   const struct device_ops *ops = update->device->ops;
   if (update->algorithm) update->algorithm->destroy(update->learner);
   network_observer_destroy(update->observer);
+  for (int i = 0; i < MAX_TOGETHER; i++)
+    recorded_forget(&update->together[i].recorded, update->device);
   for (int i = 0; i < update->num_flights; i++) deinit_flight(update, &update->flight[i]);
   if (update->gradient) ops->release(update->device, update->gradient);
   if (update->failed) ops->release(update->device, update->failed);
@@ -348,6 +362,60 @@ static void give_step(void *context) {
     network_observe(update->observer, update->state.array[0], update->failed, settled.inputs);
 }
 
+static bool is_in_group(const struct update *update) {
+  return update->device->peers && update->device->peers->joined;
+}
+
+int update_place(struct update *update, const struct train_batch *batch) {
+  return is_in_group(update) ? (int)(flight_of(update, batch) - update->flight) + 1 : 0;
+}
+
+void update_agree(struct update *update, const double *places) {
+  if (!is_in_group(update)) return;
+  size_t bytes = (size_t)update->device->peers->learners * sizeof(*places);
+  for (int i = 0; i < MAX_TOGETHER; i++)
+    if (memcmp(update->together[i].place, places, bytes) == 0) {
+      update->agreed = &update->together[i];
+      return;
+    }
+  update->agreed = &update->together[update->num_together++ % MAX_TOGETHER];
+  recorded_forget(&update->agreed->recorded, update->device);
+  memcpy(update->agreed->place, places, bytes);
+}
+
+static void check_group(struct update *update) {
+  struct error error;
+  if (update->device->ops->group->check(update->device, &error) != STATUS_OK)
+    peers_fail(update->reduction.peers, &error);
+}
+
+/* Where one learner cannot, none plays it. */
+static void record_together(struct update *update, struct recorded *recorded, struct step *step) {
+  struct device_peers *group = update->device->peers;
+  struct error ignored;
+  double all[PEERS_MAX];
+  group->by_group = true;
+  bool made = recorded_make(recorded, update->device, give_step, step);
+  group->by_group = false;
+  const double mine =
+      made && update->device->ops->group->check(update->device, &ignored) == STATUS_OK;
+  bool all_have = peers_exchange(update->reduction.peers, all, &mine, 1, &ignored) == STATUS_OK;
+  for (int r = 0; r < group->learners && all_have; r++) all_have = all[r] > 0;
+  if (all_have) return;
+  recorded_forget(recorded, update->device);
+  recorded->failed = true;
+}
+
+/* What is agreed has run directly once before it is recorded: recorded.h. */
+static void run_step(struct update *update, struct flight *flight) {
+  struct step step = {update, flight};
+  struct recorded *recorded = update->agreed ? &update->agreed->recorded : &flight->recorded;
+  if (update->agreed && recorded->has_run && !recorded->failed && !recorded->recording)
+    record_together(update, recorded, &step);
+  update->agreed = NULL;
+  recorded_run(recorded, update->device, give_step, &step);
+}
+
 void update_start(struct update *update, const struct train_batch *batch,
                   int64_t environment_steps) {
   CHECK(update->num_running == 0 || update_may_overlap(update),
@@ -357,7 +425,7 @@ void update_start(struct update *update, const struct train_batch *batch,
   if (flight->frame.host)
     update_stack_frames(flight->frame.host, batch, network_inputs(update->network)->stack);
   if (update->algorithm->begin) update->algorithm->begin(update->learner, &flight->in_force);
-  recorded_run(&flight->recorded, update->device, give_step, &(struct step){update, flight});
+  run_step(update, flight);
 
   flight->lag_updates = update_stats_lag(batch, update->state.version);
   flight->mark = update->device->ops->mark(update->device);
@@ -439,17 +507,41 @@ static struct flight *take_oldest(struct update *update) {
   return oldest;
 }
 
+/* The device's sums do not end while another learner is missing: then it leaves its group, unless
+ * they have ended meanwhile. */
+static void wait_for_group(struct update *update, uint64_t mark) {
+  enum { PAUSE_US = 20, LOOK_US = 20 * 1000 };
+  struct device *device = update->device;
+  struct error ignored;
+  int64_t since_us = clock_now_us(), looked_us = since_us;
+  while (!device->ops->is_done(device, mark)) {
+    clock_sleep_us(PAUSE_US);
+    if (clock_now_us() - looked_us < LOOK_US) continue;
+    looked_us = clock_now_us();
+    if (peers_look(update->reduction.peers, since_us, &ignored) == STATUS_OK) check_group(update);
+    if (peers_status(update->reduction.peers, &ignored) == STATUS_OK) continue;
+    if (!device->ops->is_done(device, mark)) device->ops->group->leave(device);
+    break;
+  }
+  check_group(update);
+}
+
 enum status update_finish(struct update *update, struct update_stats *stats, struct error *error) {
   struct flight *flight = take_oldest(update);
   int64_t number = flight->in_force.update;
+  if (is_in_group(update)) wait_for_group(update, flight->mark);
   update->device->ops->wait(update->device, flight->mark);
   int applied = passes_applied(update, flight);
   *stats = stats_of(update, flight, applied);
   /* The norm is not finite either where a sum is not; passes before that one were applied. */
   int failed = first_not_finite(update, flight, update->algorithm->num_sums);
   enum status status = update_stats_check(stats, update->algorithm, number, failed, error);
-  if (update->reduction.peers && peers_status(update->reduction.peers, error) != STATUS_OK)
-    status = STATUS_UNAVAILABLE; /* that is why numbers are not finite */
+  /* A missing learner makes numbers that are not finite. Where they are finite the update was done,
+   * and the next meeting returns the error. */
+  bool skipped = failed < num_passes(update);
+  if (skipped && update->reduction.peers &&
+      peers_status(update->reduction.peers, error) != STATUS_OK)
+    status = STATUS_UNAVAILABLE;
   if (status != STATUS_OK) {
     update->state.version--; /* the optimiser has skipped it */
     update->state.steps -= num_passes(update) - failed;

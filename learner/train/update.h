@@ -46,6 +46,13 @@ MUST_CHECK enum status update_create(struct update **out, struct device *device,
                                      const struct update_config *config, struct error *error);
 void update_destroy(struct update *update);
 
+/* Where the devices of several learners are a group, an update is recorded, and played, by all
+ * together, or computed directly by all. So before each update all learn the place of each one's
+ * batch, above 0: places (learners), for the next update_start. Without it the sums go through the
+ * host. */
+int update_place(struct update *update, const struct train_batch *batch);
+void update_agree(struct update *update, const double *places);
+
 /* Starts an update; `environment_steps` so far, for the schedules. Nothing of the device is waited
  * for: the optimiser itself skips what is not finite, and all that was started behind it. Only
  * while no other one runs, or if update_may_overlap.

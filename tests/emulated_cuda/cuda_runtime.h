@@ -99,6 +99,9 @@ struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin;
   int major, minor, multiProcessorCount, maxThreadsPerMultiProcessor, l2CacheSize;
+  struct {
+    char bytes[16];
+  } uuid;
 };
 
 extern "C" {

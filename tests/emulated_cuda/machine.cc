@@ -172,7 +172,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int gpu) 
                                         0,
                                         machine_get()->processors,
                                         2048,
-                                        1 << 20};
+                                        1 << 20,
+                                        {{(char)gpu}}};
   return cudaSuccess;
 }
 

@@ -473,6 +473,16 @@ static void host_call_run(struct emulated_work *work) {
   call->function(call->argument);
 }
 
+/* For the emulated NCCL, which is a library of its own. */
+extern "C" __attribute__((visibility("default"))) int emulated_launch_host(void *stream,
+                                                                           cudaHostFn_t function,
+                                                                           void *argument);
+
+int emulated_launch_host(void *stream, cudaHostFn_t function, void *argument) {
+  COUNT_CALL("nccl");
+  return cudaLaunchHostFunc((cudaStream_t)stream, function, argument);
+}
+
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument) {
   struct host_call *call = (struct host_call *)calloc(1, sizeof *call);
   call->work.name = "cudaLaunchHostFunc";

@@ -314,6 +314,7 @@ void cuda_copy_rows(struct device *d, real *y, int y_stride, const real *x, int 
 
 static void cuda_destroy(struct device *d) {
   struct cuda *cuda = cuda_of(d);
+  cuda_group_destroy(cuda);
   CUDA_CHECK(cudaStreamSynchronize(cuda->stream));
   cuda_release(d, cuda->arrived);
   cuda_linear_destroy(cuda);
@@ -386,7 +387,7 @@ static struct device_ops functions(void) {
   return ops;
 }
 
-static const char *const WAY_NAMES[CUDA_WAYS] = {"dnn", "together", "graphs", "tiles"};
+static const char *const WAY_NAMES[CUDA_WAYS] = {"dnn", "together", "graphs", "tiles", "nccl"};
 
 /* Of ACORN_CUDA_WITHOUT. Returns whether it names ways alone; else `unknown`, if not NULL, is from
  * the first other word on. */
@@ -414,6 +415,7 @@ static struct device_ops make_ops(size_t pixel_bytes) {
   ops.real_bytes = sizeof(float);
   ops.pixel_bytes = pixel_bytes;
   ops.asynchronous = true;
+  ops.group = &cuda_group;
   ops.images = 1 << 20; /* all of a batch together */
   bool without[CUDA_WAYS];
   if (!find_ways(without, NULL) || without[CUDA_GRAPHS]) ops.record = NULL;
@@ -439,10 +441,11 @@ static enum status set_precision(struct cuda *cuda, const char *precision, struc
 static enum status set_ways(struct cuda *cuda, struct error *error) {
   const char *unknown;
   if (find_ways(cuda->without, &unknown)) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID,
-                     "ACORN_CUDA_WITHOUT: '%s': the ways are dnn, together, graphs and tiles, with "
-                     "commas between them",
-                     unknown);
+  return status_fail(
+      error, STATUS_INVALID,
+      "ACORN_CUDA_WITHOUT: '%s': the ways are dnn, together, graphs, tiles and nccl, "
+      "with commas between them",
+      unknown);
 }
 
 static enum status check_gpu(struct cuda *cuda, const struct device_options *options,

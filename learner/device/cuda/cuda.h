@@ -21,9 +21,10 @@ extern "C" {
 #include "learner/device/cuda/portable.h"
 
 /* What ACORN_CUDA_WITHOUT=WAY,... in the environment leaves out, so that a failure on a GPU can be
- * bisected without building: cuDNN, the kernel for all steps of an LSTM, recordings, and bf16's
- * convolutions in shared memory. Each has another way that does its work. */
-enum cuda_way { CUDA_DNN, CUDA_TOGETHER, CUDA_GRAPHS, CUDA_TILES, CUDA_WAYS };
+ * bisected without building: cuDNN, the kernel for all steps of an LSTM, recordings, bf16's
+ * convolutions in shared memory, and sums of several learners by NCCL. Each has another way that
+ * does its work. */
+enum cuda_way { CUDA_DNN, CUDA_TOGETHER, CUDA_GRAPHS, CUDA_TILES, CUDA_NCCL, CUDA_WAYS };
 
 enum { CUDA_MARKS = 64, CUDA_MAX_SCRATCH = 32, CUDA_DESCRIPTION_BYTES = 128 };
 
@@ -53,7 +54,8 @@ struct cuda {
   /* Of the files that use cuBLAS and cuDNN: NULL until they do, freed by cuda_linear_destroy and
    * cuda_conv_destroy. */
   void *blas, *dnn;
-  bool bf16, tf32; /* precision of products and convolutions; with bf16 pixels are bf16 too */
+  struct group *group; /* of group.cu; NULL: it has not looked for NCCL */
+  bool bf16, tf32;     /* precision of products and convolutions; with bf16 pixels are bf16 too */
   bool without[CUDA_WAYS];
 };
 
@@ -139,6 +141,10 @@ void cuda_pool_backward(struct device *d, pixel *dx, const pixel *dy, const uint
                         const struct device_window *window, int B);
 void cuda_relu(struct device *d, pixel *y, const pixel *x, size_t n);
 void cuda_relu_backward(struct device *d, pixel *dx, const pixel *dy, const pixel *y, size_t n);
+
+/* group.cu: sums of several learners */
+extern const struct device_group_ops cuda_group;
+void cuda_group_destroy(struct cuda *cuda);
 
 /* lstm.cu */
 void cuda_lstm_forward(struct device *d, real *h, real *c, real *gates, const real *wh,

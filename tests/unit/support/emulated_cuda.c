@@ -10,16 +10,29 @@
 #include "common/base/check.h"
 #include "learner/device/create.h"
 
-void emulated_cuda_use(void) {
-  char path[PATH_MAX], plugin[PATH_MAX + 64];
+/* A file of the build's folder of tests. */
+static void find(char found[PATH_MAX + 64], const char *name) {
+  char path[PATH_MAX];
   ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
   CHECK(bytes > 0, "no /proc/self/exe");
   path[bytes] = '\0';
   char *tests = strstr(path, "/tests/unit/");
   CHECK(tests, "%s is not below build/tests/unit", path);
   *tests = '\0';
-  snprintf(plugin, sizeof(plugin), "%s/tests/libacorn_cuda_emulated.so", path);
+  snprintf(found, PATH_MAX + 64, "%s/tests/%s", path, name);
+}
+
+void emulated_cuda_use(void) {
+  char plugin[PATH_MAX + 64];
+  find(plugin, "libacorn_cuda_emulated.so");
   CHECK(setenv("ACORN_CUDA_PLUGIN", plugin, 0) == 0, "no room for ACORN_CUDA_PLUGIN");
+}
+
+/* One that is loaded is found by its name. */
+void emulated_nccl_use(void) {
+  char library[PATH_MAX + 64];
+  find(library, "nccl/libnccl.so.2");
+  CHECK(dlopen(library, RTLD_NOW | RTLD_GLOBAL), "%s", dlerror());
 }
 
 struct device *emulated_cuda_create(const char *precision) {

@@ -11,6 +11,9 @@
 /* Sets ACORN_CUDA_PLUGIN unless it is set. */
 void emulated_cuda_use(void);
 
+/* The emulated NCCL, before another one that this machine may have. */
+void emulated_nccl_use(void);
+
 /* A CUDA device of that precision. Ends the process where there is none. Owner: the caller. */
 struct device *emulated_cuda_create(const char *precision);
 
