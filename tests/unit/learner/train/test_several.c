@@ -1,19 +1,38 @@
 /* Updates of several learners, each on a part of a batch, beside one learner on all of it: the same
- * parameters after 100 updates, whatever the agent, with running statistics, with a learner that
- * has no batch, and however the learners meet: to the last bit the same by connections as by
- * memory. */
+ * parameters after 100 updates (20 on emulated GPUs, which are slow), whatever the agent, with
+ * running statistics, with a learner that has no batch, and however the learners meet: to the last
+ * bit the same by connections as by memory, or by a group of GPUs, where an update stays one
+ * graph. */
 #include "learner/train/peers.h"
 #include "tests/unit/learner/train/fixture.h"
-#include "tests/unit/learner/train/peers_world.h"
+#include "tests/unit/learner/train/peers_devices_testing.h"
 
-enum { WINDOWS = 4, HALF = WINDOWS / 2, BATCHES = 3, UPDATES = 100, LEARNERS = 3, FIGURES = 5 };
+enum {
+  WINDOWS = 4,
+  HALF = WINDOWS / 2,
+  BATCHES = 3,
+  UPDATES = 100,
+  GPU_UPDATES = 20,
+  LEARNERS = 3,
+  FIGURES = 5,
+  GRAPHS = FIGURES + 1
+};
 
 struct row {
   char *agent;
   const char *network, *device, *reduction;
   bool normalizes, adjusts;
   double target_kl, tolerance;
+  bool apart; /* cuda: each learner has a GPU of its own */
 };
+
+static bool is_on_gpu(const struct row *row) {
+  return strcmp(row->device, "cuda") == 0;
+}
+
+static int updates_of(const struct row *row) {
+  return is_on_gpu(row) ? GPU_UPDATES : UPDATES;
+}
 
 static struct learner_options options_of(const struct row *row, int windows) {
   struct learner_options config = fixture_options();
@@ -72,7 +91,8 @@ static struct train_batch *part_of(struct train_batch *all, struct device *devic
 
 /* The parameters after all updates, and what they minimised. */
 static void train(double *number, const struct row *row, struct peers *peers, int rank) {
-  struct device *device = fixture_device(row->device);
+  bool on_gpu = is_on_gpu(row);
+  struct device *device = on_gpu ? peers_gpu(row->apart ? rank : 0) : fixture_device(row->device);
   struct network_config network_config = network_of(row);
   struct network *network = fixture_network(&network_config);
   int windows = peers ? HALF : WINDOWS;
@@ -80,7 +100,8 @@ static void train(double *number, const struct row *row, struct peers *peers, in
   struct update_config of_update = run_options_of_update(&config);
   of_update.policy = algorithms_find(config.agent)->policies[0];
   of_update.peers = peers;
-  if (peers) device->peers = peers_of_device(peers);
+  if (peers) peers_join(peers, device);
+  long graphs = on_gpu ? -emulated_cuda_count("cudaGraphLaunch") : 0;
   struct update *update;
   struct error error;
   if (update_create(&update, device, network, algorithms_find(config.agent)->algorithm, &of_update,
@@ -92,20 +113,27 @@ static void train(double *number, const struct row *row, struct peers *peers, in
     if (peers) batch[i] = part_of(batch[i], device, network, rank);
   }
   struct update_stats stats;
-  for (int i = 0; i < UPDATES; i++) stats = fixture_step(update, batch[i % BATCHES], 0);
+  for (int i = 0; i < updates_of(row); i++) {
+    /* The last one's are blank: it comes to others than its neighbours. */
+    const struct train_batch *next = batch[(peers && rank == LEARNERS - 1 ? i / 2 : i) % BATCHES];
+    if (peers) peers_agree(peers, update, next);
+    stats = fixture_step(update, next, 0);
+  }
   update_save(update);
   double passes = algorithms_find(config.agent)->algorithm->passes
                       ? (double)*(const int64_t *)fixture_item(update, "update/steps").data
-                      : UPDATES;
+                      : updates_of(row);
   size_t P = update_num_parameters(update);
-  assert_true(P + FIGURES <= WORLD_NUMBERS);
-  const void *params = update_parameters(update);
+  assert_true(P + GRAPHS <= WORLD_NUMBERS);
+  if (on_gpu) graphs += emulated_cuda_count("cudaGraphLaunch");
+  const void *params = update_parameters(update); /* an emulated GPU's memory is the host's */
   for (size_t i = 0; i < P; i++)
     number[i] = device->ops->real_bytes == sizeof(double) ? ((const double *)params)[i]
                                                           : (double)((const float *)params)[i];
   const double shown[] = {(double)P, stats.losses.total, stats.entropy_cost, (double)stats.steps,
                           passes};
   memcpy(number + WORLD_NUMBERS - FIGURES, shown, sizeof(shown));
+  number[WORLD_NUMBERS - GRAPHS] = (double)graphs;
   update_destroy(update);
   for (int i = 0; i < BATCHES; i++) train_batch_destroy(device, batch[i]);
   device_destroy(device);
@@ -126,6 +154,9 @@ static void compare(const struct row *row, const double *got, const double *expe
       fail_msg("%s %s %s, learner %d: figure %d is %.12g, not %.12g", row->agent, row->network,
                row->device, rank, i, got[WORLD_NUMBERS - i], all);
   }
+  /* The first update of batches that come together is not one yet. */
+  bool records = row->apart;
+  assert_int_equal((int)got[WORLD_NUMBERS - GRAPHS], records ? updates_of(row) - 2 * BATCHES : 0);
   print_message("%s %s %s: %zu parameters, at most %.2g apart after %.0f passes\n", row->agent,
                 row->network, row->device, P, worst, expected[WORLD_NUMBERS - 1]);
   if (!(worst <= row->tolerance))
@@ -136,21 +167,30 @@ static void compare(const struct row *row, const double *got, const double *expe
 static void halves_of_a_batch_train_as_the_whole_one(void **state) {
   (void)state;
   static const struct row table[] = {
-      {"vtrace", "mlp", "ref_double", "mean", false, false, 0, 1e-12},
-      {"vtrace", "lstm", "ref_double", "sum_over_time", false, true, 0, 1e-12},
-      {"vtrace", "mlp", "ref_double", "mean", true, true, 0, 1e-12},
-      {"a2c", "mlp", "ref_double", "mean", true, false, 0, 1e-12},
-      {"ppo", "lstm", "ref_double", "mean", true, false, 0, 1e-12},
-      {"ppo", "mlp", "ref_double", "mean", false, false, 0.5, 1e-12},
-      {"vtrace", "mlp", "ref", "mean", false, false, 0, 1e-6},
-      {"vtrace", "mlp", "cpu", "mean", false, false, 0, 1e-6},
-      {"ppo", "mlp", "cpu", "mean", false, false, 0, 1e-6},
+      {"vtrace", "mlp", "ref_double", "mean", false, false, 0, 1e-12, false},
+      {"vtrace", "lstm", "ref_double", "sum_over_time", false, true, 0, 1e-12, false},
+      {"vtrace", "mlp", "ref_double", "mean", true, true, 0, 1e-12, false},
+      {"a2c", "mlp", "ref_double", "mean", true, false, 0, 1e-12, false},
+      {"ppo", "lstm", "ref_double", "mean", true, false, 0, 1e-12, false},
+      {"ppo", "mlp", "ref_double", "mean", false, false, 0.5, 1e-12, false},
+      {"vtrace", "mlp", "ref", "mean", false, false, 0, 1e-6, false},
+      {"vtrace", "mlp", "cpu", "mean", false, false, 0, 1e-6, false},
+      {"ppo", "mlp", "cpu", "mean", false, false, 0, 1e-6, false},
+      {"vtrace", "mlp", "cuda", "mean", false, false, 0, 1e-6, false},
+      {"vtrace", "mlp", "cuda", "mean", false, false, 0, 1e-6, true},
+      {"vtrace", "lstm", "cuda", "sum_over_time", false, true, 0, 1e-6, true},
+      {"ppo", "mlp", "cuda", "mean", true, false, 0.5, 1e-6, true},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     double *expected = check_alloc(2, WORLD_NUMBERS * sizeof(*expected));
     double *by_memory = expected + WORLD_NUMBERS;
     train(expected, &table[i], NULL, 0);
-    for (int net = 0; net < 2; net++) {
+    if (table[i].apart)
+      assert_int_equal((int)expected[WORLD_NUMBERS - GRAPHS], GPU_UPDATES - BATCHES);
+    /* GPUs take long: the last row alone goes both ways. */
+    bool is_last = i + 1 == sizeof(table) / sizeof(table[0]);
+    int ways = is_on_gpu(&table[i]) && !is_last ? 1 : 2;
+    for (int net = 0; net < ways; net++) {
       peers_world_by_net = net;
       struct peers_world w = peers_world_create(LEARNERS);
       w.context = (void *)&table[i];
@@ -168,6 +208,7 @@ static void halves_of_a_batch_train_as_the_whole_one(void **state) {
 }
 
 int main(void) {
+  peers_use_gpus();
   const struct CMUnitTest tests[] = {cmocka_unit_test(halves_of_a_batch_train_as_the_whole_one)};
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }

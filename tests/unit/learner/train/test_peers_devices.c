@@ -1,0 +1,232 @@
+/* The group of the learners' devices: which way their sums go and why, and a learner that ends or
+ * stops in the middle of a sum: the others skip the update, and name the reason. */
+#include <signal.h>
+
+#include "learner/train/peers.h"
+#include "tests/unit/learner/train/fixture.h"
+#include "tests/unit/learner/train/peers_devices_testing.h"
+
+enum { LEARNERS = 2, WINDOWS = 2, MOST_UPDATES = 20 };
+
+/* ---- which way */
+
+struct way {
+  const char *name, *version[LEARNERS]; /* of a learner's NCCL; NULL: the emulated one's own */
+  int gpu[LEARNERS];
+  const char *without, *expected[LEARNERS];
+  float sum; /* of 1 + rank */
+};
+
+/* Behind the sum. */
+static char *way_of(const struct peers_world *w, int rank) {
+  return (char *)&w->result[rank].number[1];
+}
+
+static void add_up(struct peers_world *w, struct peers *peers, int rank) {
+  const struct way *way = w->context;
+  const char *version = way->version[rank], *without = rank == 1 ? way->without : NULL;
+  if (version) setenv("ACORN_EMULATED_NCCL", version, 1);
+  if (without) setenv("ACORN_CUDA_WITHOUT", without, 1);
+  struct device *device = peers_gpu(way->gpu[rank]);
+  snprintf(way_of(w, rank), PEERS_DEVICES_BYTES, "%s", peers_join(peers, device));
+  real *x = device->ops->alloc(device, sizeof(float));
+  float y;
+  device_fill(device, x, 1 + (float)rank, 1);
+  device->peers->by_group = device->peers->joined;
+  device_add_up(device, x, 1);
+  device->ops->download(device, &y, x, 1);
+  w->result[rank].number[0] = (double)y;
+  device->ops->release(device, x);
+  device_destroy(device);
+}
+
+static void sums_go_by_the_group_or_else_through_the_host(void **state) {
+  (void)state;
+  static const struct way table[] = {
+      {"two GPUs", {NULL, NULL}, {0, 1}, NULL, {"by NCCL 2.28.3", "by NCCL 2.28.3"}, 3},
+      {"one GPU",
+       {NULL, NULL},
+       {1, 1},
+       NULL,
+       {"through the host: learners 0 and 1 share a GPU, see --gpu",
+        "through the host: learners 0 and 1 share a GPU, see --gpu"},
+       3},
+      {"two versions",
+       {NULL, "21802"},
+       {0, 1},
+       NULL,
+       {"through the host: learners 0 and 1 have versions 22803 and 21802 of the library",
+        "through the host: learners 0 and 1 have versions 22803 and 21802 of the library"},
+       3},
+      {"one without",
+       {NULL, NULL},
+       {0, 1},
+       "nccl",
+       {"through the host: learner 1 cannot; its log has the reason",
+        "through the host: ACORN_CUDA_WITHOUT names nccl"},
+       3},
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct peers_world w = peers_world_create(LEARNERS);
+    w.context = (void *)&table[i];
+    peers_world_run_all(&w, add_up);
+    for (int r = 0; r < LEARNERS; r++) {
+      print_message("%s, learner %d\n", table[i].name, r);
+      assert_int_equal(w.result[r].status, STATUS_OK);
+      assert_string_equal(way_of(&w, r), table[i].expected[r]);
+      assert_true(w.result[r].number[0] == (double)table[i].sum);
+    }
+    peers_world_destroy(&w);
+  }
+}
+
+/* ---- its library */
+
+enum { HAS_NCCL, HAS_NONE, HAS_ANOTHER };
+static int machine;
+void *__real_dlopen(const char *file, int flags);
+void *__wrap_dlopen(const char *file, int flags);
+
+void *__wrap_dlopen(const char *file, int flags) {
+  if (!file || !strstr(file, "libnccl") || machine == HAS_NCCL) return __real_dlopen(file, flags);
+  return machine == HAS_NONE ? NULL : __real_dlopen("libm.so.6", flags);
+}
+
+static void what_is_no_nccl_is_named(void **state) {
+  (void)state;
+  static const struct {
+    int machine;
+    enum status status;
+    const char *sentence;
+  } table[] = {
+      {HAS_NONE, STATUS_UNAVAILABLE,
+       "libnccl.so.2 is in none of LD_LIBRARY_PATH, CUDA's folder and pip's: "
+       "`.venv/bin/python3 -m pip install nvidia-nccl-cu"},
+      {HAS_ANOTHER, STATUS_MISMATCH, "libnccl.so.2 has no ncclGetVersion: install NCCL again"}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct device_library library;
+    struct error error;
+    struct device *device = peers_gpu(0);
+    machine = table[i].machine;
+    enum status found = device->ops->group->find(device, &library, &error);
+    machine = HAS_NCCL;
+    assert_int_equal(found, table[i].status);
+    if (!strstr(error.text, table[i].sentence)) fail_msg("%s", error.text);
+    device_destroy(device);
+  }
+}
+
+static void another_major_version_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *version, *sentence;
+  } table[] = {{"30100", "libnccl.so.2 is NCCL 3.1, and this program needs 2.14 or a later 2"},
+               {"21304", "libnccl.so.2 is NCCL 2.13, and this program needs 2.14 or a later 2"},
+               {"2708", "libnccl.so.2 is NCCL 2.7, and this program needs 2.14 or a later 2"}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct error error;
+    setenv("ACORN_EMULATED_NCCL", table[i].version, 1);
+    struct device *device = peers_gpu(0);
+    assert_int_equal(peers_check_device(device, &error), STATUS_MISMATCH);
+    if (!strstr(error.text, table[i].sentence)) fail_msg("%s", error.text);
+    device_destroy(device);
+  }
+  unsetenv("ACORN_EMULATED_NCCL");
+  struct error error;
+  struct device *device = peers_gpu(0);
+  assert_int_equal(peers_check_device(device, &error), STATUS_OK);
+  device_destroy(device);
+  device = fixture_device("cpu");
+  assert_int_equal(peers_check_device(device, &error), STATUS_OK);
+  device_destroy(device);
+}
+
+/* ---- one that is missing */
+
+struct loss {
+  const char *signal; /* RANK:SUM:SIGNAL */
+  int timeout_ms, updates;
+  const char *sentence;
+};
+
+/* Trains until the other one is missing: updates done, and whether what they made has stayed. */
+static void train(struct peers_world *w, struct peers *peers, int rank) {
+  struct device *device = peers_gpu(rank);
+  (void)peers_join(peers, device);
+  const struct network_config network_config = fixture_config("mlp", 1, ACTIVATION_TANH);
+  struct network *network = fixture_network(&network_config);
+  struct learner_options config = fixture_options();
+  config.algorithm.batch_size = WINDOWS;
+  struct update_config of_update = run_options_of_update(&config);
+  of_update.policy = algorithms_find(config.agent)->policies[0];
+  of_update.peers = peers;
+  struct update *update;
+  struct update_stats stats;
+  struct error error;
+  if (update_create(&update, device, network, algorithms_find(config.agent)->algorithm, &of_update,
+                    &error) != STATUS_OK)
+    fail_msg("%s", error.text);
+  struct train_batch *batch = fixture_batch(device, network, UNROLL, WINDOWS, (uint32_t)rank + 2);
+  size_t P = update_num_parameters(update);
+  float *before = check_alloc(2 * P, sizeof(*before)), *after = before + P;
+  enum status status = STATUS_OK;
+  int updates = 0;
+  for (; updates < MOST_UPDATES; updates++) {
+    update_read_parameters(update, before);
+    peers_agree(peers, update, batch);
+    update_start(update, batch, 0);
+    status = update_finish(update, &stats, &error);
+    if (status != STATUS_OK) break;
+  }
+  update_read_parameters(update, after);
+  w->result[rank].number[0] = updates;
+  w->result[rank].number[1] = memcmp(before, after, P * sizeof(*before)) == 0;
+  w->result[rank].number[2] = (double)update_version(update);
+  update_destroy(update);
+  train_batch_destroy(device, batch);
+  device_destroy(device);
+  network_destroy(network);
+}
+
+static void a_missing_learner_ends_the_others(void **state) {
+  (void)state;
+  /* The first update is no graph yet, and adds up through the host; the second one is recorded. Its
+   * first call of NCCL waits for the others' calls, for a time that is longer than a test's. */
+  static const struct loss table[] = {
+      {"1:0:9", 600 * 1000, 1, "learner 1 of 2 has ended"},
+      {"1:1:9", 20000, 1, "learner 1 of 2 has ended"},
+      {"1:2:9", 20000, 2, "learner 1 of 2 has ended"},
+      {"0:9:9", 20000, 9, "learner 0 of 2 has ended"},
+      {"1:5:19", 1000, 5, "the devices of 2 learners have not added up within 1 s"},
+  };
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    const struct loss *loss = &table[i];
+    int lost = loss->signal[0] - '0', left = 1 - lost;
+    struct peers_world w = peers_world_create(LEARNERS);
+    w.timeout_ms = loss->timeout_ms;
+    setenv("ACORN_EMULATED_NCCL_SIGNAL", loss->signal, 1);
+    for (int r = 0; r < LEARNERS; r++) peers_world_start(&w, r, train);
+    waitpid(w.process[left], NULL, 0);
+    w.process[left] = 0;
+    kill(w.process[lost], SIGKILL);
+    peers_world_wait(&w);
+    print_message("%s: %s\n", loss->signal, w.result[left].error);
+    assert_int_equal(w.result[left].status, STATUS_UNAVAILABLE);
+    if (!strstr(w.result[left].error, loss->sentence)) fail_msg("%s", w.result[left].error);
+    assert_int_equal((int)w.result[left].number[0], loss->updates);
+    assert_int_equal((int)w.result[left].number[1], 1);
+    assert_int_equal((int)w.result[left].number[2], loss->updates);
+    peers_world_destroy(&w);
+  }
+  unsetenv("ACORN_EMULATED_NCCL_SIGNAL");
+}
+
+int main(void) {
+  peers_use_gpus();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_no_nccl_is_named),
+      cmocka_unit_test(another_major_version_is_refused),
+      cmocka_unit_test(sums_go_by_the_group_or_else_through_the_host),
+      cmocka_unit_test(a_missing_learner_ends_the_others)};
+  return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
+}
