@@ -65,7 +65,8 @@ void call_count(struct call *call);
   } while (0)
 
 /* Calls of that name so far, by all threads; NULL: of all names. "work": a kernel, a copy or a
- * product that is given to a stream, or captured. For tests, which look it up in the plugin. */
+ * product that is given to a stream, or captured; "spin": a wait for an event that keeps a core
+ * busy on a GPU. For tests, which look it up in the plugin. */
 extern "C" __attribute__((visibility("default"))) long emulated_cuda_calls(const char *name);
 
 /* ---- futex.cc: locks that no sanitizer sees */

@@ -38,7 +38,7 @@ struct emulated_event {
   struct record *record; /* the newest; NULL: none */
   struct capture *capture;
   int captured; /* number of the recording in the capture */
-  bool timed;
+  bool timed, blocks;
 };
 
 /* What was captured: the calls in their order. Lane 0 is the stream that the capture began on;
@@ -502,6 +502,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   if (error != cudaSuccess) return machine_error(error);
   struct emulated_event *event = (struct emulated_event *)calloc(1, sizeof *event);
   event->timed = !(flags & cudaEventDisableTiming);
+  event->blocks = flags & cudaEventBlockingSync;
   *out = event;
   return cudaSuccess;
 }
@@ -587,6 +588,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   COUNT_CALL("cudaEventSynchronize");
   cudaError_t error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
+  if (!event->blocks) COUNT_CALL("spin");
   struct record *record = newest(event);
   if (record) record_wait(record);
   record_release(record);

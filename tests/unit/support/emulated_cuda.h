@@ -18,7 +18,8 @@ void emulated_nccl_use(void);
 struct device *emulated_cuda_create(const char *precision);
 
 /* How often the runtime's function of that name was called so far, NULL: any; "work" counts
- * kernels, copies and products that were given to a stream one by one. Only of the emulated plugin,
+ * kernels, copies and products that were given to a stream one by one, "spin" waits for an event
+ * that keep a core busy on a GPU. Only of the emulated plugin,
  * after a device was created. */
 long emulated_cuda_count(const char *name);
 

@@ -374,6 +374,26 @@ static void test_marks(void **state) {
   device_destroy(t.device);
 }
 
+static long spins_of(bool urgent) {
+  struct attempt attempt = {.options = {.urgent = urgent}};
+  struct device *device;
+  struct error error;
+  emulated_cuda_use();
+  if (create(&device, &attempt, &error) != STATUS_OK) fail_msg("%s", error.text);
+  long before = emulated_cuda_count("spin");
+  device_finish(device);
+  long spins = emulated_cuda_count("spin") - before;
+  device_destroy(device);
+  return spins;
+}
+
+static void test_waits(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  assert_int_equal(spins_of(true), 1);
+  assert_int_equal(spins_of(false), 0);
+}
+
 /* ---- several threads */
 
 static void *allocate(void *argument) {
@@ -400,6 +420,7 @@ int main(void) {
       cmocka_unit_test(test_without_graphs), cmocka_unit_test(test_refused_graphs),
       cmocka_unit_test(test_reason),         cmocka_unit_test(test_marks),
       cmocka_unit_test(test_spilled),        cmocka_unit_test(test_created_while_another_allocates),
+      cmocka_unit_test(test_waits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,10 +140,16 @@ enum { CALLS_OF_UPDATE = 3 };
 
 static void an_update_is_a_few_calls(void **state) {
   (void)state;
-  static const char *const never[] = {
-      "cudaMalloc",   "cudaHostAlloc",         "cudaFree",
-      "cudaFreeHost", "cudaDeviceSynchronize", "cudaStreamSynchronize",
-      "work",         "cudaGraphInstantiate",  "cudaEventCreateWithFlags"};
+  static const char *const never[] = {"cudaMalloc",
+                                      "cudaHostAlloc",
+                                      "cudaFree",
+                                      "cudaFreeHost",
+                                      "cudaDeviceSynchronize",
+                                      "cudaStreamSynchronize",
+                                      "spin",
+                                      "work",
+                                      "cudaGraphInstantiate",
+                                      "cudaEventCreateWithFlags"};
   enum { NEVER = sizeof(never) / sizeof(never[0]) };
   if (!emulated_cuda_is_used()) return;
   for (int i = 0; i < 3; i += 2) {
