@@ -11,7 +11,7 @@
 enum {
   BATCHES = 2,
   UPDATES = (TESTING_FOR_RACES ? 3 : 4) * BATCHES,
-  KINDS = TESTING_FOR_RACES ? 2 : 6,
+  KINDS = TESTING_FOR_RACES ? 2 : 7,
   PRECISIONS = TESTING_FOR_RACES ? 1 : 2,
   MEASURED = TESTING_FOR_RACES ? 2 : 10
 };
@@ -30,6 +30,7 @@ struct kind {
   char *agent;
   const char *network;
   int layers; /* hidden; 0: one */
+  int width;  /* of the hidden layers and the LSTM; 0: a few, by the fixture */
   bool noisy, normalizes;
   char *optimizer;
   int epochs, minibatches; /* of ppo */
@@ -53,6 +54,8 @@ static void open_world(struct world *w, const struct kind *kind, const char *pre
   if (!records) w->ops.record = NULL;
   struct network_config config =
       fixture_config(kind->network, kind->layers ? kind->layers : 1, ACTIVATION_TANH);
+  for (int k = 0; kind->width && k < config.num_layers; k++) config.hidden[k] = kind->width;
+  if (kind->width) config.lstm_size = kind->width;
   if (algorithms_find(kind->agent)->policies[0]->action_values)
     config.values = (struct action_values){.A = ACTIONS, .Z = 1, .dueling = true};
   config.noisy = kind->noisy;
@@ -108,13 +111,15 @@ static void expect_same_state(struct update *a, struct update *b, const struct k
       fail_msg("%s, %s: %s differs", kind->agent, kind->network, items[0][i].name);
 }
 
-static const struct kind kinds[6] = {
+/* The wide one's LSTM has a kernel for all steps together, in bf16. */
+static const struct kind kinds[7] = {
     {.agent = "vtrace", .network = "lstm", .optimizer = "rmsprop"},
     {.agent = "double_dqn", .network = "mlp", .noisy = true, .optimizer = "adam"},
     {.agent = "vtrace", .network = "mlp", .normalizes = true, .optimizer = "adam"},
     {"ppo", "mlp", .normalizes = true, .optimizer = "adam", .epochs = 1, .minibatches = COLUMNS},
     {.agent = "ppo", .network = "lstm", .optimizer = "rmsprop", .epochs = 2, .minibatches = 1},
-    {.agent = "r2d2", .network = "lstm", .optimizer = "adam"}};
+    {.agent = "r2d2", .network = "lstm", .optimizer = "adam"},
+    {.agent = "vtrace", .network = "lstm", .width = 64, .optimizer = "adam"}};
 
 static void recorded_and_overlapping_is_direct(void **state) {
   (void)state;
@@ -168,15 +173,16 @@ static void an_update_is_a_few_calls(void **state) {
   }
 }
 
-/* A small network's update takes as long as its kernels' launches: each node costs. */
+/* A small network's update takes as long as its kernels' launches: each node costs. The layers are
+ * CartPole's. */
 static void a_small_update_is_a_few_nodes(void **state) {
   enum { MOST_NODES = 15 };
   (void)state;
   if (!emulated_cuda_is_used()) return;
   struct world w;
-  open_world(&w,
-             &(struct kind){.agent = "vtrace", .network = "mlp", .layers = 2, .optimizer = "adam"},
-             "bf16", true);
+  struct kind cartpole = {
+      .agent = "vtrace", .network = "mlp", .layers = 2, .width = 64, .optimizer = "adam"};
+  open_world(&w, &cartpole, "bf16", true);
   train(&w, true, 2 * BATCHES);
   emulated_cuda_take_nodes(NULL);
   train(&w, true, 1);
