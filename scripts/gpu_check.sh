@@ -74,13 +74,18 @@ check() {
   if "$@"; then figure "$what" 1 ">= 1"; else figure "$what" 0 ">= 1"; fi
 }
 
-# within SECONDS COMMAND...: bounded by that, and by what is left of this part.
+# within SECONDS COMMAND...: bounded by that, and by what is left of this part. In the background,
+# so that a signal to this script is heeded at once.
 within() {
-  local left=$((end - SECONDS)) limit=$1
+  local left=$((end - SECONDS)) limit=$1 code=0
   shift
   [ "$left" -lt "$limit" ] && limit=$left
   [ "$limit" -gt 0 ] || return 124
-  timeout -k 5 "$limit" "$@"
+  timeout -k 5 "$limit" "$@" <&0 &
+  running=$!
+  wait $running || code=$?
+  running=
+  return $code
 }
 
 commit() {
@@ -95,7 +100,8 @@ library() {
 
 describe() {
   local gpu
-  gpu=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null)
+  gpu=$(timeout -k 5 10 nvidia-smi --query-gpu=name,memory.total,driver_version \
+    --format=csv,noheader 2>/dev/null)
   mkdir -p "${report%/*}"
   : >"$report"
   say "### gpu_check.sh $part, $(date -u '+%Y-%m-%d %H:%M') UTC, commit $(commit)"
@@ -136,14 +142,15 @@ tests() {
   if [ -e Makefile ]; then make -s list-gpu-check; else find build/tests/unit -name 'test_*'; fi
 }
 
-# Prints how the device describes itself; without one the script ends.
+# How the device describes itself, as `description`.
 open_device() {
-  local line
-  line=$("$bench" train 0 --env=cartpole --device="$device" 2>&1) || {
-    echo "gpu_check.sh: $(tail -n 1 <<<"$line")" >&2
-    exit 2
-  }
-  sed -n 's/.*device="\([^"]*\)".*/\1/p' <<<"$line"
+  local code=0
+  within 60 "$bench" train 0 --env=cartpole --device="$device" >"$work/open" 2>&1 || code=$?
+  description=$(sed -n 's/.*device="\([^"]*\)".*/\1/p' "$work/open")
+  [ $code -eq 0 ] && return
+  [ $code -lt 124 ] || echo "bench_device: the device was not opened in 60 s" >>"$work/open"
+  echo "gpu_check.sh: $(tail -n 1 "$work/open")" >&2
+  return 1
 }
 
 # ---- runs
@@ -280,18 +287,50 @@ keep_logs() {
   [ -z "${OUT:-}" ] || { mkdir -p "$OUT" && cp build/gpu_check/smoke.{md,tar.gz} "$OUT"; }
 }
 
-environment() {
-  date -u
-  uname -a
-  nvidia-smi
-  nproc
-  free -m
-  env | grep -E '^(CUDA|NVIDIA|LD_|VIRTUAL|ACORN)'
-  ldd "$ACORN_CUDA_PLUGIN"
-  scripts/find_cuda.sh blas
-  scripts/find_cuda.sh dnn
-  echo "cupti: $ACORN_CUPTI"
+end_smoke() {
+  [ -n "$result" ] || say "Result: FAIL, stopped after $((SECONDS - start)) s."
+  [ -z "$running" ] || kill "$running" 2>/dev/null
+  keep_logs
+  rm -rf "$work"
 }
+
+# Before the GPU is touched: what a GPU that hangs leaves. A process that waits for one may not even
+# be killed, so this script ends by a signal of its own.
+begin_smoke() {
+  mkdir -p "${report%/*}"
+  echo "gpu_check.sh smoke, commit $(commit): the GPU has not been opened" >"$report"
+  trap end_smoke EXIT
+  { timeout 250 tail --pid=$$ -f /dev/null; [ $? -ne 124 ] || kill $$; } >/dev/null 2>&1 &
+  environment >"$work/environment" 2>&1
+}
+
+# try COMMAND...: what it prints, for a while.
+try() {
+  echo "---- $*"
+  within 15 "$@" 2>&1 || echo "exit code $?"
+}
+
+environment() {
+  local python=${PYTHON:-python3} nvcc sanitizer
+  nvcc=$(scripts/find_cuda.sh nvcc) sanitizer=$(scripts/find_cuda.sh sanitizer)
+  try date -u
+  try uname -a
+  machine
+  try nvidia-smi
+  try nproc
+  try free -m
+  env | grep -E '^(CUDA|NVIDIA|LD_|VIRTUAL|ACORN)'
+  try ldd "$ACORN_CUDA_PLUGIN"
+  echo "blas: $(library blas) dnn: $(library dnn) cupti: $ACORN_CUPTI"
+  try "${nvcc:-nvcc}" --version
+  try "${sanitizer:-compute-sanitizer}" --version
+  try gcc --version
+  try "$python" --version
+  try "$python" -c 'import torch; print("torch", torch.__version__, "CUDA", torch.version.cuda)'
+}
+
+# failure_in LOG: the lines that name the call or the kernel.
+failure_in() { grep -hE 'CHECK|cuda[A-Z][a-zA-Z]+' "$1" | head -n 3; }
 
 # smoke_test PROGRAM FOLDER [SANITIZER]: its log; in log.end its exit code, then what is known of a
 # failure: the ways without which it passes, the kernel, what compute-sanitizer says.
@@ -305,12 +344,12 @@ smoke_test() {
       echo "it passes with ACORN_CUDA_WITHOUT=$way" >>"$log.end"
   done
   CUDA_LAUNCH_BLOCKING=1 "${try[@]}" 30 "$program" >"$log.blocking" 2>&1 </dev/null ||
-    grep -hE 'CHECK|cuda[A-Z][a-zA-Z]+' "$log.blocking" | head -n 3 >>"$log.end"
+    failure_in "$log.blocking" >>"$log.end"
   [ -n "$3" ] || return
   "${try[@]}" 60 "$3" "$program" >"$log.memcheck" 2>&1 </dev/null
   grep -E '=========' "$log.memcheck" | head -n 20 >>"$log.end"
 }
-export -f smoke_test
+export -f smoke_test failure_in
 
 # Simplest first, by the place of their operations in an update.
 smoke_tests() {
@@ -321,9 +360,8 @@ smoke_tests() {
     /test_(operations|optimiser|image|q|normal|choices|mask)$/ {order = 2} /products/ {order = 3}
     /recorded/ {order = 4} {print order, $1}' | sort -s -k 1,1n | cut -d ' ' -f 2)
   [ -z "$quick" ] || programs=(build/tests/unit/learner/device/test_{trace,steps})
-  printf '%s\0' "${programs[@]}" |
-    within 150 xargs -0 -P "$((jobs > 0 ? jobs : 1))" -I{} bash -c 'smoke_test "$0" "$1" "$2"' {} \
-      "$work" "$(scripts/find_cuda.sh sanitizer)"
+  within 150 xargs -0 -P "$((jobs > 0 ? jobs : 1))" -I{} bash -c 'smoke_test "$0" "$1" "$2"' {} \
+    "$work" "$(scripts/find_cuda.sh sanitizer)" < <(printf '%s\0' "${programs[@]}")
   for program in "${programs[@]}"; do
     log=$work/${program##*/}.log code=-1
     [ ! -s "$log.end" ] || read -r code _ <"$log.end"
@@ -342,13 +380,16 @@ smoke_networks() {
   local name line
   export ACORN_TRACE_KERNELS=25
   for name in $([ -z "$quick" ] && echo "${names[@]}" inference || echo mlp); do
-    line=$(smoke_network "$name" 2>"$work/$name.err")
-    echo "$line" >"$work/$name.line"
+    smoke_network "$name" >"$work/$name.line" 2>"$work/$name.err"
+    line=$(<"$work/$name.line")
     figure "$name: $([ "$name" = inference ] && echo served || echo trained) steps/s" \
       "$(of "$line" steps_per_second)" ">= 1"
     figure "the same: time that kernels ran over wall" "$(traced "$line" kernel_busy)" reported \
       "CUPTI has traced nothing"
-    [ -n "$line" ] || tail -n 3 "$work/$name.err"
+    [ -n "$line" ] && continue
+    tail -n 3 "$work/$name.err"
+    CUDA_LAUNCH_BLOCKING=1 smoke_network "$name" >"$work/$name.blocking" 2>&1
+    failure_in "$work/$name.blocking"
   done
 }
 
@@ -361,8 +402,6 @@ smoke_network() {
 }
 
 part_smoke() {
-  trap 'keep_logs; rm -rf "$work"' EXIT
-  environment >"$work/environment" 2>&1
   smoke_tests
   smoke_networks
   learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
@@ -544,17 +583,18 @@ compare() {
 
 build_here
 find_libraries
-if [ "$device" = cuda ] || [ "$quick" ]; then
-  description=$(open_device) || {
-    # A first try goes on where there is a GPU.
-    [ $part = smoke ] && { [ "$quick" ] || nvidia-smi -L; } || exit 2
-  }
-else
+[ "$device" = cuda ] || [ "$quick" ] || {
   echo "gpu_check.sh: --device=$device is for --quick" >&2
   exit 2
-fi
-start=$SECONDS
+}
+running='' result='' description='' start=$SECONDS
 end=$((start + ($([ $part = smoke ] && echo 235 || echo 525))))
+[ $part != smoke ] || begin_smoke
+# A first try goes on where there is a GPU.
+open_device || { [ $part = smoke ] && { [ "$quick" ] || within 15 nvidia-smi -L; }; } || {
+  result=none
+  exit 2
+}
 describe "$description"
 "part_$part"
 say ""

@@ -51,6 +51,33 @@ smokes() {
 }
 pass_if "the first try passes on the emulated device, and leaves its logs" smokes
 
+# ---- a GPU that hangs, and a first try that is stopped
+
+mkdir fake
+printf '#!/bin/sh\ntouch %s/hangs\nexec sleep 1000\n' "$work" >fake/nvidia-smi
+chmod +x fake/nvidia-smi
+rm -f logs/*
+PATH=$work/fake:$PATH ACORN_CUDA_PLUGIN=$emulated OUT=$PWD/logs check smoke --quick
+goes_on() {
+  is "$code" 0 && reported smoke '^Result: pass' &&
+    tar -xOf logs/smoke.tar.gz ./environment | grep -A 1 nvidia-smi | grep -q 'exit code 124'
+}
+pass_if "the first try goes on where nvidia-smi hangs" goes_on
+
+rm -f logs/* hangs
+PATH=$work/fake:$PATH ACORN_CUDA_PLUGIN=$emulated OUT=$PWD/logs \
+  "$tree/scripts/gpu_check.sh" smoke --quick >out 2>err </dev/null &
+hangs() { [ -e hangs ]; }
+wait_for 60 hangs
+kill -TERM $!
+code=0
+wait $! || code=$?
+leaves() {
+  is "$code" 143 && grep -q '^Result: FAIL, stopped after' logs/smoke.md &&
+    tar -xOf logs/smoke.tar.gz ./environment | grep -q GNU/Linux
+}
+pass_if "one that is stopped leaves its reports" leaves
+
 # ---- a figure that is missed, and a program that fails
 
 # planted KERNEL PROGRAMS WHERE...: the first try with a kernel that fails: so many test programs
@@ -70,7 +97,7 @@ pass_if "a failing kernel of a test is named, and the rest reported" \
   planted trace 1 '^---- build/tests/unit/learner/device/test_trace: exit code' 'kernel trace'
 pass_if "so is one of the steps" \
   planted scatter 1 '^---- build/tests/unit/learner/device/test_steps: exit code' 'kernel scatter'
-pass_if "so is one that only an update has" planted adam 0 'cudaErrorIllegalAddress'
+pass_if "so is one that only an update has" planted adam 0 'cudaErrorIllegalAddress' 'kernel adam'
 
 ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1000 check test --quick
 fails() { is "$code" 1 && reported test '^Result: FAIL' '^\| the same seed twice.* missed \|$'; }
