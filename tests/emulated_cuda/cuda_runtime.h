@@ -11,12 +11,12 @@
  * AddressSanitizer checks its bounds. There is no default stream: it is refused.
  *
  * ACORN_EMULATED_CUDA, a list with commas, chooses a machine or a fault: no_driver, old_driver,
- * no_device, busy (of another process alone), no_dnn and dnn_refuses:PASS (cudnn.h), no_graphs
- * (captures fail), gpus:N, memory:MIB, shared:KIB (of a block), processors:N, order:reversed and
- * order:SEED (of blocks, and of the threads of a block between two barriers: results may not
- * depend on it), kernel_error:N[:KERNEL] (launch N fails, counted from 1, of all kernels or of
- * those that have KERNEL in their names). CUDA_VISIBLE_DEVICES= shows no GPU;
- * CUDA_LAUNCH_BLOCKING=1 waits for each kernel. */
+ * no_device, busy (of another process alone), no_dnn, dnn_refuses:PASS and dnn_lacks:PASS
+ * (cudnn.h), no_graphs (captures fail), gpus:N, memory:MIB, shared:KIB (of a block),
+ * processors:N, order:reversed and order:SEED (of blocks, and of the threads of a block between
+ * two barriers: results may not depend on it), kernel_error:N[:KERNEL] (launch N fails, counted
+ * from 1, of all kernels or of those that have KERNEL in their names). CUDA_VISIBLE_DEVICES=
+ * shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each kernel. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 #define ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 

@@ -118,10 +118,17 @@ static bool agree(const emulated_tensor *x, const emulated_filter *w, const emul
          y->w == places(x->w, window->left, w->w, window->across);
 }
 
+/* Whether ACORN_EMULATED_CUDA has the word (dnn_refuses:, dnn_lacks:) with that pass. */
+static bool has_word(const char *word, const char *pass) {
+  const char *machine = getenv("ACORN_EMULATED_CUDA"), *found = machine ? strstr(machine, word) : 0;
+  return found && strcmp(found + strlen(word), pass) == 0;
+}
+
 template <typename F>
-static cudnnStatus_t make_offers(bool possible, const emulated_window *window, cudnnMathType_t math,
-                                 int wanted, int *count, F *offer) {
+static cudnnStatus_t make_offers(const char *pass, bool possible, const emulated_window *window,
+                                 cudnnMathType_t math, int wanted, int *count, F *offer) {
   if (!possible || wanted < 3) return CUDNN_STATUS_BAD_PARAM;
+  if (has_word("dnn_lacks:", pass)) return CUDNN_STATUS_NOT_SUPPORTED;
   for (int i = 0; i < 3; i++) {
     offer[i] = F();
     offer[i].memory = i == 0 ? 0 : 4096;
@@ -140,21 +147,26 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, cudnnTensorD
                                                      cudnnTensorDescriptor_t y, int wanted,
                                                      int *count,
                                                      cudnnConvolutionFwdAlgoPerf_t *offer) {
-  return make_offers(agree(x, w, window, y), window, window->math, wanted, count, offer);
+  COUNT_CALL("choose forward");
+  return make_offers("forward", agree(x, w, window, y), window, window->math, wanted, count, offer);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t, cudnnFilterDescriptor_t w, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t window, cudnnTensorDescriptor_t dx, int wanted, int *count,
     cudnnConvolutionBwdDataAlgoPerf_t *offer) {
-  return make_offers(agree(dx, w, window, dy), window, CUDNN_FMA_MATH, wanted, count, offer);
+  COUNT_CALL("choose inputs");
+  return make_offers("inputs", agree(dx, w, window, dy), window, CUDNN_FMA_MATH, wanted, count,
+                     offer);
 }
 
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t, cudnnTensorDescriptor_t x, cudnnTensorDescriptor_t dy,
     cudnnConvolutionDescriptor_t window, cudnnFilterDescriptor_t dw, int wanted, int *count,
     cudnnConvolutionBwdFilterAlgoPerf_t *offer) {
-  return make_offers(agree(x, dw, window, dy), window, window->math, wanted, count, offer);
+  COUNT_CALL("choose weights");
+  return make_offers("weights", agree(x, dw, window, dy), window, window->math, wanted, count,
+                     offer);
 }
 
 /* ---- the convolutions */
@@ -234,9 +246,7 @@ KERNEL emulated_weights(float *dw, const float *x, const float *dy, emulated_con
 /* What was offered for other arithmetic must not be asked for, or no test would notice. */
 static cudnnStatus_t check(const char *pass, int algorithm, const void *alpha, const void *beta,
                            size_t bytes) {
-  const char *machine = getenv("ACORN_EMULATED_CUDA"), *word = "dnn_refuses:";
-  const char *refused = machine ? strstr(machine, word) : NULL;
-  if (refused && strcmp(refused + strlen(word), pass) == 0) return CUDNN_STATUS_NOT_SUPPORTED;
+  if (has_word("dnn_refuses:", pass)) return CUDNN_STATUS_NOT_SUPPORTED;
   if (algorithm != 0 || *(const float *)alpha != 1 || *(const float *)beta != 0 || bytes < 4096)
     EMULATED_FAIL("cuDNN's convolution '%s' by algorithm %d with %zu bytes of workspace", pass,
                   algorithm, bytes);
@@ -249,6 +259,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
                                       cudnnConvolutionDescriptor_t window,
                                       cudnnConvolutionFwdAlgo_t algorithm, void *, size_t bytes,
                                       const void *beta, cudnnTensorDescriptor_t y_shape, void *y) {
+  COUNT_CALL("cudnnConvolutionForward");
   cudnnStatus_t status = check("forward", algorithm, alpha, beta, bytes);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   emulated_convolution v = {*x_shape, *y_shape, *w_shape, *window};
@@ -264,6 +275,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            cudnnConvolutionBwdDataAlgo_t algorithm, void *,
                                            size_t bytes, const void *beta,
                                            cudnnTensorDescriptor_t dx_shape, void *dx) {
+  COUNT_CALL("cudnnConvolutionBackwardData");
   cudnnStatus_t status = check("inputs", algorithm, alpha, beta, bytes);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   if (window->math != CUDNN_FMA_MATH) EMULATED_FAIL("cuDNN's convolution 'inputs' in tf32");
@@ -280,6 +292,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              cudnnConvolutionBwdFilterAlgo_t algorithm, void *,
                                              size_t bytes, const void *beta,
                                              cudnnFilterDescriptor_t dw_shape, void *dw) {
+  COUNT_CALL("cudnnConvolutionBackwardFilter");
   cudnnStatus_t status = check("weights", algorithm, alpha, beta, bytes);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   emulated_convolution v = {*x_shape, *dy_shape, *dw_shape, *window};

@@ -1,6 +1,7 @@
 /* cuDNN as far as the plugin uses it: naive convolutions on the emulated runtime, pixel after pixel
  * (NHWC) in float. ACORN_EMULATED_CUDA=no_dnn: as if it were not installed; dnn_refuses:PASS, which
- * is forward, inputs or weights: such a convolution is offered and then refused.
+ * is forward, inputs or weights: such a convolution is offered and then refused; dnn_lacks:PASS: it
+ * is not offered. Counted besides the convolutions: "choose PASS", which asks for offers.
  * Upstream: learner/device/cuda/conv_dnn.cu. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_CUDNN_H
 #define ACORN_TESTS_EMULATED_CUDA_CUDNN_H

@@ -43,7 +43,8 @@ static void read_word(const char *word) {
     machine.failing_launch = number;
     const char *name = strchr(strchr(word, ':') + 1, ':');
     snprintf(machine.failing_kernel, sizeof machine.failing_kernel, "%s", name ? name + 1 : "");
-  } else if (*word && strcmp(word, "no_dnn") != 0 && strncmp(word, "dnn_refuses:", 12) != 0) {
+  } else if (*word && strcmp(word, "no_dnn") != 0 && strncmp(word, "dnn_refuses:", 12) != 0 &&
+             strncmp(word, "dnn_lacks:", 10) != 0) {
     /* those are cudnn.cc's */
     EMULATED_FAIL("ACORN_EMULATED_CUDA: what is '%s'?", word);
   }

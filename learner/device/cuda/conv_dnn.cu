@@ -1,5 +1,5 @@
 /* Convolutions in float and tf32 by cuDNN, which is looked for when the first one is asked for: the
- * program runs without it. Only algorithms that sum in a fixed order are used; a shape for which
+ * program runs without it. Only algorithms that sum in a fixed order are used; a pass for which
  * cuDNN offers none, or refuses its own offer when it is first used, goes by columns. cuDNN wants
  * weights with the outputs first (O, places, C), so each pass copies them on its way. */
 #include <cudnn.h>
@@ -37,10 +37,11 @@
 
 enum dnn_pass { DNN_FORWARD, DNN_INPUTS, DNN_WEIGHTS, DNN_PASSES };
 
-/* What cuDNN needs for one shape, once worked out. */
+/* What cuDNN needs for one shape; each pass is worked out when it is first asked for, so that one
+ * without an algorithm does not take the others with it. */
 struct dnn_plan {
   struct conv_shape shape;
-  bool usable, tf32, worked[DNN_PASSES]; /* worked: at least once */
+  bool tf32, asked[DNN_PASSES], usable[DNN_PASSES], worked[DNN_PASSES]; /* worked: at least once */
   cudnnTensorDescriptor_t x, y;
   cudnnFilterDescriptor_t w;
   cudnnConvolutionDescriptor_t window[DNN_PASSES]; /* each with the arithmetic of its algorithm */
@@ -141,23 +142,39 @@ static bool choose(struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass, cons
   return false;
 }
 
-static bool choose_algorithms(struct dnn *dnn, struct dnn_plan *p) {
-  cudnnConvolutionFwdAlgoPerf_t forward[DNN_ALGORITHMS];
-  cudnnConvolutionBwdDataAlgoPerf_t inputs[DNN_ALGORITHMS];
-  cudnnConvolutionBwdFilterAlgoPerf_t weights[DNN_ALGORITHMS];
-  int count[3] = {0, 0, 0};
+static bool choose_forward(struct dnn *dnn, struct dnn_plan *p) {
+  cudnnConvolutionFwdAlgoPerf_t offer[DNN_ALGORITHMS];
+  int count = 0;
   return dnn->cudnnGetConvolutionForwardAlgorithm_v7(dnn->handle, p->x, p->w,
                                                      p->window[DNN_FORWARD], p->y, DNN_ALGORITHMS,
-                                                     &count[0], forward) == CUDNN_STATUS_SUCCESS &&
-         dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
-             dnn->handle, p->w, p->y, p->window[DNN_INPUTS], p->x, DNN_ALGORITHMS, &count[1],
-             inputs) == CUDNN_STATUS_SUCCESS &&
-         dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-             dnn->handle, p->x, p->y, p->window[DNN_WEIGHTS], p->w, DNN_ALGORITHMS, &count[2],
-             weights) == CUDNN_STATUS_SUCCESS &&
-         choose(dnn, p, DNN_FORWARD, forward, count[0], &p->forward) &&
-         choose(dnn, p, DNN_INPUTS, inputs, count[1], &p->inputs) &&
-         choose(dnn, p, DNN_WEIGHTS, weights, count[2], &p->weights);
+                                                     &count, offer) == CUDNN_STATUS_SUCCESS &&
+         choose(dnn, p, DNN_FORWARD, offer, count, &p->forward);
+}
+
+static bool choose_inputs(struct dnn *dnn, struct dnn_plan *p) {
+  cudnnConvolutionBwdDataAlgoPerf_t offer[DNN_ALGORITHMS];
+  int count = 0;
+  return dnn->cudnnGetConvolutionBackwardDataAlgorithm_v7(
+             dnn->handle, p->w, p->y, p->window[DNN_INPUTS], p->x, DNN_ALGORITHMS, &count, offer) ==
+             CUDNN_STATUS_SUCCESS &&
+         choose(dnn, p, DNN_INPUTS, offer, count, &p->inputs);
+}
+
+static bool choose_weights(struct dnn *dnn, struct dnn_plan *p) {
+  cudnnConvolutionBwdFilterAlgoPerf_t offer[DNN_ALGORITHMS];
+  int count = 0;
+  return dnn->cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+             dnn->handle, p->x, p->y, p->window[DNN_WEIGHTS], p->w, DNN_ALGORITHMS, &count,
+             offer) == CUDNN_STATUS_SUCCESS &&
+         choose(dnn, p, DNN_WEIGHTS, offer, count, &p->weights);
+}
+
+static bool is_usable(struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass) {
+  static bool (*const chooses[DNN_PASSES])(struct dnn *, struct dnn_plan *) = {
+      choose_forward, choose_inputs, choose_weights};
+  if (!p->asked[pass]) p->usable[pass] = chooses[pass](dnn, p);
+  p->asked[pass] = true;
+  return p->usable[pass];
 }
 
 /* The numbers alone: `low` is not set where cuDNN convolves. */
@@ -179,7 +196,6 @@ static struct dnn_plan *plan_for(struct cuda *cuda, const struct conv_shape *s) 
   plan->shape = *s;
   plan->tf32 = cuda->tf32;
   describe(dnn, plan);
-  plan->usable = choose_algorithms(dnn, plan);
   return plan;
 }
 
@@ -191,11 +207,10 @@ static bool is_even(int length, int before, int places, int size, int stride) {
 static bool takes(struct cuda *cuda, const struct conv_shape *s) {
   return !cuda->bf16 && !cuda->without[CUDA_DNN] && !s->low &&
          is_even(s->H, s->above, s->h, s->size, s->stride) &&
-         is_even(s->W, s->left, s->w, s->size, s->stride) && dnn_of(cuda)->present &&
-         plan_for(cuda, s)->usable;
+         is_even(s->W, s->left, s->w, s->size, s->stride) && dnn_of(cuda)->present;
 }
 
-/* Whether a pass was computed. One that is refused at once leaves its shape to columns. */
+/* Whether a pass was computed. One that is refused at once is left to columns. */
 static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
                   cudnnStatus_t status) {
   if (status == CUDNN_STATUS_SUCCESS) return p->worked[pass] = true;
@@ -206,7 +221,7 @@ static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
     cuda_failed(__FILE__, __LINE__, "convolution", "cuDNN", dnn->cudnnGetErrorString(status));
   (void)cudaGetLastError();
   cuda_warn("cuDNN refuses a convolution that it offered; Acorn's own kernels compute it");
-  return p->usable = false;
+  return p->usable[pass] = false;
 }
 
 /* ---- weights */
@@ -284,6 +299,7 @@ bool conv_dnn_forward(struct cuda *cuda, const struct conv_forward *f) {
   if (!takes(cuda, s)) return false;
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
+  if (!is_usable(dnn, p, DNN_FORWARD)) return false;
   size_t weights = weights_bytes(s), seen = opened_bytes(s, f->open);
   char *room = (char *)cuda_scratch(cuda, weights + seen + p->bytes[DNN_FORWARD]);
   const void *x = f->open ? opened(cuda, room + weights, f->x, s) : f->x;
@@ -363,6 +379,7 @@ bool conv_dnn_backward(struct cuda *cuda, const struct conv_backward *b) {
   if (!takes(cuda, s)) return false;
   struct dnn *dnn = dnn_of(cuda);
   struct dnn_plan *p = plan_for(cuda, s);
+  if (!is_usable(dnn, p, DNN_WEIGHTS) || (b->dx && !is_usable(dnn, p, DNN_INPUTS))) return false;
   struct columns columns = bias_gradient(b);
   struct backward_room room = room_for(cuda, b, p, columns_bytes(cuda, &columns));
   if (!try_backward(dnn, p, b, &room)) return false;

@@ -3,6 +3,7 @@
  * near 0 is open or shut on both. */
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/emulated_cuda.h"
+#include "tests/unit/support/skip.h"
 
 /* A tolerance for numbers that are sums of `count` products of numbers about 0.5 in size, each
  * rounded to the precision's digits (bf16: 8 bits, so both factors together are off by up to 2^-7):
@@ -541,6 +542,48 @@ static void test_convolutions_that_cudnn_refuses(void **state) {
   unsetenv("ACORN_EMULATED_CUDA");
 }
 
+/* Convolves forward, and back to the weights alone. Returns how often cuDNN was asked and computed
+ * since, by these names. */
+static void count_calls(long count[4], struct both *t, bool backward, bool inputs) {
+  static const char *const names[] = {"choose weights", "choose inputs", "cudnnConvolutionForward",
+                                      "cudnnConvolutionBackwardFilter"};
+  static const struct device_window w = {6, 5, 8, 4, 3, 1, true};
+  enum { B = 2, IN = B * 6 * 5 * 8, OUT = B * 6 * 5 * 4, WEIGHTS = 3 * 3 * 8 * 4 };
+  struct device *d = t->cuda.device;
+  uint64_t random = 1;
+  for (int i = 0; i < 4; i++) count[i] = -emulated_cuda_count(names[i]);
+  struct image x = random_image(t, &random, IN), y = random_image(t, &random, OUT);
+  struct array weight = random_array(t, &random, WEIGHTS, 1), b = random_array(t, &random, 4, 1);
+  d->ops->conv_forward(d, y.cuda, x.cuda, weight.cuda, b.cuda, NULL, ACTIVATION_NONE, false, &w, B);
+  if (backward)
+    d->ops->conv_backward(d, inputs ? x.cuda : NULL, weight.cuda, b.cuda, y.cuda, y.cuda, x.cuda,
+                          weight.cuda, ACTIVATION_NONE, false, &w, B, false);
+  device_finish(d);
+  for (int i = 0; i < 4; i++) count[i] += emulated_cuda_count(names[i]);
+  release(t);
+}
+
+static void passes_are_asked_for_apart(struct both *t) {
+  long count[4];
+  count_calls(count, t, false, false);
+  assert_memory_equal(count, ((long[]){0, 0, 1, 0}), sizeof count);
+  count_calls(count, t, true, false);
+  assert_memory_equal(count, ((long[]){1, 0, 1, 2}), sizeof count); /* tried once */
+  count_calls(count, t, true, true);
+  assert_memory_equal(count, ((long[]){0, 1, 1, 0}), sizeof count); /* there are none */
+  count_calls(count, t, true, false);
+  assert_memory_equal(count, ((long[]){0, 0, 1, 1}), sizeof count);
+}
+
+static void test_passes_that_cudnn_lacks(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  setenv("ACORN_EMULATED_CUDA", "dnn_lacks:inputs", 1);
+  with_precision(passes_are_asked_for_apart, "float32");
+  with_precision(convolutions, "float32");
+  unsetenv("ACORN_EMULATED_CUDA");
+}
+
 /* Each by the way that is behind the one which takes it else. */
 static void without(const char *way, void (*body)(struct both *t)) {
   setenv("ACORN_CUDA_WITHOUT", way, 1);
@@ -565,6 +608,7 @@ int main(void) {
       cmocka_unit_test(test_pooled_convolutions),
       cmocka_unit_test(test_convolutions_without_cudnn),
       cmocka_unit_test(test_convolutions_that_cudnn_refuses),
+      cmocka_unit_test(test_passes_that_cudnn_lacks),
       cmocka_unit_test(test_other_ways),
       cmocka_unit_test(test_weights_may_change),
   };
