@@ -284,7 +284,7 @@ static void launch_steps(struct cuda *cuda, void (*lstm_steps)(struct pass), str
                          int direction, size_t shared) {
   dim3 grid = grid_of(&p->l);
   int from = direction > 0 ? 0 : p->l.T - 1, to = direction > 0 ? p->l.T : -1;
-  if (p->l.T > 1 &&
+  if (p->l.T > 1 && !cuda->without[CUDA_WAITS] &&
       grid.x * grid.y <= blocks_together(&cuda->properties, lstm_steps, THREADS, shared)) {
     p->from = from;
     p->to = to;

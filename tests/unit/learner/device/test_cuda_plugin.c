@@ -131,7 +131,7 @@ static const struct refusal {
      "give fewer"},
     {{.variable = "ACORN_CUDA_WITHOUT", .value = "tiles,grapes"},
      STATUS_INVALID,
-     "ACORN_CUDA_WITHOUT: 'grapes': the ways are dnn, together, graphs, tiles and nccl",
+     "ACORN_CUDA_WITHOUT: 'grapes': the ways are dnn, together, waits, graphs, tiles and nccl",
      ""},
     {{.options = {.precision = "float16"}}, STATUS_INVALID, "--precision=float16", "tf32 or bf16"},
     {{.plugin = "absent.so"}, STATUS_UNAVAILABLE, "absent.so, which is not there", "make cuda"},

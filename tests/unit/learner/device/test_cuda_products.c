@@ -324,6 +324,59 @@ static void lstms(struct both *t) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) check_lstm(t, &table[i], 31 + i);
 }
 
+/* What a pass writes both ways, one array behind the other. Owner: the caller, with free. */
+static float *written_by_lstm(const struct shape *s, size_t *count) {
+  struct testing t = {.device = emulated_cuda_create("bf16"), .low = true};
+  uint64_t random = 77;
+  size_t H = (size_t)s->H, state = (size_t)s->N * H, steps = state * (size_t)s->T, wide = 4 * H * H;
+  real *room[] = {testing_room(&t, 4 * steps), testing_room(&t, steps), testing_room(&t, steps),
+                  testing_room(&t, 4 * steps), testing_room(&t, wide)};
+  const size_t counts[] = {4 * steps, steps, steps, 4 * steps, wide};
+  float *host = testing_floats(&random, 4 * steps + wide + 2 * state + steps, 1);
+  uint8_t *reset = check_alloc((size_t)s->T * (size_t)s->N, 1);
+  for (int i = 0; i < s->T * s->N; i++) reset[i] = testing_below(&random, 100) < s->reset_percent;
+  real *wh = testing_upload(&t, host + 4 * steps, wide),
+       *h0 = testing_upload(&t, host + 4 * steps + wide, state),
+       *c0 = testing_upload(&t, host + 4 * steps + wide + state, state),
+       *dh = testing_upload(&t, host + 4 * steps + wide + 2 * state, steps);
+  const uint8_t *first = testing_bytes(&t, reset, (size_t)s->T * (size_t)s->N);
+  const struct device_ops *ops = t.device->ops;
+  ops->upload(t.device, room[0], host, 4 * steps);
+  ops->lstm_forward(t.device, room[1], room[2], room[0], wh, h0, c0, first, s->T, s->N, s->H);
+  ops->lstm_backward(t.device, room[3], room[4], dh, room[1], room[2], room[0], wh, h0, c0, first,
+                     s->T, s->N, s->H);
+  float *written = check_alloc(10 * steps + wide, sizeof *written);
+  *count = 0;
+  for (int i = 0; i < 5; *count += counts[i++])
+    ops->download(t.device, written + *count, room[i], counts[i]);
+  free(host);
+  free(reset);
+  testing_release(&t);
+  device_destroy(t.device);
+  return written;
+}
+
+/* All steps in one launch, whose blocks wait for each other, and a launch of the same kernel for
+ * each: the same bits. The emulation runs one block after another, and has but the second way. */
+static void test_lstm_in_one_launch(void **state) {
+  (void)state;
+  static const struct shape table[] = {
+      {20, 7, 64, 5}, {5, 64, 64, 0}, {3, 70, 128, 3}, {9, 16, 256, 10}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    size_t count;
+    if (testing_too_large(4 * (size_t)(table[i].T * table[i].N * table[i].H * table[i].H)))
+      continue;
+    float *together = written_by_lstm(&table[i], &count);
+    setenv("ACORN_CUDA_WITHOUT", "waits", 1);
+    float *apart = written_by_lstm(&table[i], &count);
+    unsetenv("ACORN_CUDA_WITHOUT");
+    if (memcmp(together, apart, count * sizeof *apart) != 0)
+      fail_msg("T %d N %d H %d: one launch writes other bits", table[i].T, table[i].N, table[i].H);
+    free(together);
+    free(apart);
+  }
+}
+
 /* ---- convolutions */
 
 struct conv {
@@ -604,6 +657,7 @@ int main(void) {
       cmocka_unit_test(test_layers_that_follow_each_other),
       cmocka_unit_test(test_pixels_layers),
       cmocka_unit_test(test_lstms),
+      cmocka_unit_test(test_lstm_in_one_launch),
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_pooled_convolutions),
       cmocka_unit_test(test_convolutions_without_cudnn),
