@@ -315,7 +315,7 @@ environment() {
   nvcc=$(scripts/find_cuda.sh nvcc) sanitizer=$(scripts/find_cuda.sh sanitizer)
   try date -u
   try uname -a
-  machine
+  machine && echo
   try nvidia-smi
   try nproc
   try free -m

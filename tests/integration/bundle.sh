@@ -71,6 +71,44 @@ port=$(free_port)
 train /opt/acorn inside
 trained() { grep -q '^result env=cartpole .*reason=total_steps' out; }
 pass_if "it trains in a root that holds libc alone" trained
+
+# ---- the first try of a GPU, beside what its scripts call and Python
+
+tools=(bash env sed grep awk tar gzip find xargs ldd uname mktemp mkdir rm cp cat cut date
+  dirname basename head nproc readlink realpath sleep sort tail tee timeout touch tr)
+# add_tool NAME PATH: the program, where it is here, with the libraries that it loads.
+add_tool() {
+  local path
+  [ "$2" = "/usr/bin/$1" ] || ln -s "$2" "root/usr/bin/$1"
+  for path in "$2" $(ldd "$2" 2>/dev/null | grep -oE '/\S+'); do
+    [ -e "root$path" ] || { mkdir -p "root${path%/*}" && cp -L "$path" "root$path"; }
+  done
+}
+add_tools() {
+  local name stdlib
+  mkdir -p root/usr/bin
+  ln -s usr/bin root/bin && ln -s bash root/usr/bin/sh
+  for name in "${tools[@]}"; do
+    add_tool "$name" "$(readlink -f "$(command -v "$name")")" || return 1
+  done
+  add_tool python3 "$(readlink -f "$(python3 -c 'import sys; print(sys.executable)')")"
+  stdlib=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+  tar -C / --exclude='*-packages' --exclude=test -cf - "${stdlib#/}" | tar -C root -xf -
+}
+# Of the plugin that is emulated, libstdc++ is the bundle's.
+smokes() {
+  build build/tests/libacorn_cuda_emulated.so && add_tools &&
+    cp "$tree/build/tests/libacorn_cuda_emulated.so" root/opt || return 1
+  inside /usr/bin/env PATH=/usr/bin OUT=/tmp/logs \
+    ACORN_CUDA_PLUGIN=/opt/libacorn_cuda_emulated.so /opt/acorn/scripts/gpu_check.sh smoke --quick \
+    >out 2>err </dev/null &&
+    grep -q '^Result: pass' root/tmp/logs/smoke.md &&
+    tar -xOf root/tmp/logs/smoke.tar.gz ./environment | grep -q '^Python 3'
+}
+if [ -e root/opt/acorn/scripts/gpu_check.sh ]; then
+  pass_if "gpu_check.sh smoke passes in a root with libstdc++, a shell and Python" smokes
+fi
+
 rm -r root/opt/acorn/lib
 broken() { ! inside /opt/acorn/build/actor --help >out 2>err && grep -q 'shared libraries' err; }
 pass_if "which it does not without its libraries" broken
