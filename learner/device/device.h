@@ -124,9 +124,10 @@ struct device_ops {
    * which they were given, on what memory of both sides holds by then, the arguments as they were
    * given. Memory that they use must outlive the recording, and they must have run before, since
    * scratch memory cannot grow meanwhile. No alloc, release, mark, wait or follow in
-   * between. `recorded` returns NULL if they cannot be recorded; nothing has run then. Owner: the
-   * caller, with `forget`, which waits until it is no longer played. */
-  void (*record)(struct device *d);
+   * between. `record` returns false if nothing can be recorded: what is given then runs. `recorded`
+   * returns NULL if the operations cannot be; nothing has run then. Owner: the caller, with
+   * `forget`, which waits until it is no longer played. */
+  bool (*record)(struct device *d);
   struct device_recording *(*recorded)(struct device *d);
   void (*play)(struct device *d, const struct device_recording *recording);
   void (*forget)(struct device *d, struct device_recording *recording);

@@ -2,9 +2,10 @@
 
 bool recorded_make(struct recorded *recorded, struct device *device, void (*give)(void *context),
                    void *context) {
-  device->ops->record(device);
-  give(context);
-  recorded->recording = device->ops->recorded(device);
+  if (device->ops->record(device)) {
+    give(context);
+    recorded->recording = device->ops->recorded(device);
+  }
   recorded->failed = !recorded->recording;
   return !recorded->failed;
 }

@@ -12,11 +12,13 @@
  *
  * ACORN_EMULATED_CUDA, a list with commas, chooses a machine or a fault: no_driver, old_driver,
  * no_device, busy (of another process alone), no_dnn, dnn_refuses:PASS and dnn_lacks:PASS
- * (cudnn.h), no_graphs (captures fail), gpus:N, memory:MIB, shared:KIB (of a block),
- * processors:N, order:reversed and order:SEED (of blocks, and of the threads of a block between
- * two barriers: results may not depend on it), kernel_error:N[:KERNEL] (launch N fails, counted
- * from 1, of all kernels or of those that have KERNEL in their names). CUDA_VISIBLE_DEVICES=
- * shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each kernel. */
+ * (cudnn.h), no_graphs (captures fail), no_captures (none can begin), gpus:N, memory:MIB,
+ * shared:KIB (of a block), processors:N, order:reversed and order:SEED (of blocks, and of the
+ * threads of a block between two barriers: results may not depend on it),
+ * kernel_error:N[:KERNEL] (launch N fails, counted from 1, of all kernels or of those that have
+ * KERNEL in their names); in the same way kernel_traps (ends itself) and gpu_lost (an error of
+ * the GPU's own). CUDA_VISIBLE_DEVICES= shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each
+ * kernel. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 #define ACORN_TESTS_EMULATED_CUDA_RUNTIME_H
 
@@ -37,8 +39,10 @@
   X(cudaErrorNoDevice, 100, "no CUDA-capable device is detected")                               \
   X(cudaErrorInvalidDevice, 101, "invalid device ordinal")                                      \
   X(cudaErrorInvalidResourceHandle, 400, "invalid resource handle")                             \
+  X(cudaErrorECCUncorrectable, 214, "uncorrectable ECC error encountered")                      \
   X(cudaErrorNotReady, 600, "device not ready")                                                 \
   X(cudaErrorIllegalAddress, 700, "an illegal memory access was encountered")                   \
+  X(cudaErrorLaunchFailure, 719, "unspecified launch failure")                                  \
   X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
   X(cudaErrorStreamCaptureInvalidated, 901,                                                     \
     "operation failed due to a previous error during capture")                                  \

@@ -86,6 +86,7 @@ struct machine {
   cudaError_t without_device;  /* what the first call returns; cudaSuccess */
   cudaError_t without_context; /* what the first use of a GPU returns; cudaSuccess */
   bool without_graphs;         /* what is captured is invalid */
+  bool without_captures;       /* none can begin */
   int driver, gpus;
   size_t memory;
   long order;    /* of threads in a block and of blocks: 0, as they are numbered; -1, the other way
@@ -93,6 +94,7 @@ struct machine {
   size_t shared; /* bytes that a block may have */
   int processors;
   long failing_launch;     /* 0: none */
+  cudaError_t failure;     /* what every call returns from it on */
   char failing_kernel[64]; /* whose launches are counted; "": those of all */
 };
 const struct machine *machine_get();

@@ -12,6 +12,16 @@ static uint32_t broken;
 static thread_local cudaError_t last_error;
 static thread_local int current_gpu;
 
+/* Of a launch, as WORD:NUMBER[:KERNEL]; false: it is another word. */
+static bool read_failure(const char *word, const char *name, cudaError_t error) {
+  if (strncmp(word, name, strlen(name)) != 0) return false;
+  const char *kernel = strchr(word + strlen(name), ':');
+  machine.failing_launch = atol(word + strlen(name));
+  machine.failure = error;
+  snprintf(machine.failing_kernel, sizeof machine.failing_kernel, "%s", kernel ? kernel + 1 : "");
+  return true;
+}
+
 static void read_word(const char *word) {
   long number = 0;
   if (const char *colon = strchr(word, ':')) number = atol(colon + 1);
@@ -27,6 +37,8 @@ static void read_word(const char *word) {
     machine.without_context = cudaErrorDevicesUnavailable;
   } else if (strcmp(word, "no_graphs") == 0) {
     machine.without_graphs = true;
+  } else if (strcmp(word, "no_captures") == 0) {
+    machine.without_captures = true;
   } else if (strncmp(word, "gpus:", 5) == 0) {
     machine.gpus = (int)number;
   } else if (strncmp(word, "memory:", 7) == 0) {
@@ -39,10 +51,9 @@ static void read_word(const char *word) {
     machine.shared = (size_t)number << 10;
   } else if (strncmp(word, "processors:", 11) == 0 && number > 0) {
     machine.processors = (int)number;
-  } else if (strncmp(word, "kernel_error:", 13) == 0) {
-    machine.failing_launch = number;
-    const char *name = strchr(strchr(word, ':') + 1, ':');
-    snprintf(machine.failing_kernel, sizeof machine.failing_kernel, "%s", name ? name + 1 : "");
+  } else if (read_failure(word, "kernel_error:", cudaErrorIllegalAddress) ||
+             read_failure(word, "kernel_traps:", cudaErrorLaunchFailure) ||
+             read_failure(word, "gpu_lost:", cudaErrorECCUncorrectable)) {
   } else if (*word && strcmp(word, "no_dnn") != 0 && strncmp(word, "dnn_refuses:", 12) != 0 &&
              strncmp(word, "dnn_lacks:", 10) != 0) {
     /* those are cudnn.cc's */
@@ -54,6 +65,7 @@ static void read_machine() {
   machine = (struct machine){.without_device = cudaSuccess,
                              .without_context = cudaSuccess,
                              .without_graphs = false,
+                             .without_captures = false,
                              .driver = CUDART_VERSION,
                              .gpus = 1,
                              .memory = (size_t)8 << 30,
@@ -61,6 +73,7 @@ static void read_machine() {
                              .shared = (size_t)160 << 10,
                              .processors = 4,
                              .failing_launch = 0,
+                             .failure = cudaSuccess,
                              .failing_kernel = ""};
   const char *text = getenv("ACORN_EMULATED_CUDA");
   char copy[256];
@@ -90,7 +103,7 @@ void machine_break() {
 }
 
 cudaError_t machine_broken() {
-  return __atomic_load_n(&broken, __ATOMIC_RELAXED) ? cudaErrorIllegalAddress : cudaSuccess;
+  return __atomic_load_n(&broken, __ATOMIC_RELAXED) ? machine.failure : cudaSuccess;
 }
 
 /* ---- the calls about errors and devices */

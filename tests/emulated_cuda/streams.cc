@@ -645,7 +645,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
   COUNT_CALL("cudaStreamBeginCapture");
   cudaError_t error = check_stream(stream, "cudaStreamBeginCapture");
   if (error != cudaSuccess) return error;
-  if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture || machine_get()->without_captures)
+    return machine_error(cudaErrorStreamCaptureUnsupported);
   struct capture *capture = new struct capture();
   capture->lanes.push_back(stream);
   capture->unjoined.push_back(0);

@@ -238,14 +238,6 @@ struct device_recording {
   struct device_traffic traffic; /* of playing it once */
 };
 
-static void cuda_record(struct device *d) {
-  struct cuda *cuda = cuda_of(d);
-  CHECK(!cuda->is_recording, "device cuda: a recording within a recording");
-  CUDA_CHECK(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal));
-  cuda->is_recording = true;
-  cuda->recorded = {};
-}
-
 /* Nothing of it has run. Copies of weights that were to be made in it are not there. */
 static void give_up_recording(struct cuda *cuda, cudaError_t failure) {
   static bool warned;
@@ -259,6 +251,16 @@ static void give_up_recording(struct cuda *cuda, cudaError_t failure) {
            "is slower where they are small",
            cudaGetErrorName(failure), cudaGetErrorString(failure));
   cuda_warn(text);
+}
+
+static bool cuda_record(struct device *d) {
+  struct cuda *cuda = cuda_of(d);
+  CHECK(!cuda->is_recording, "device cuda: a recording within a recording");
+  cudaError_t failure = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
+  cuda->is_recording = failure == cudaSuccess;
+  cuda->recorded = {};
+  if (!cuda->is_recording) give_up_recording(cuda, failure);
+  return cuda->is_recording;
 }
 
 static struct device_recording *cuda_recorded(struct device *d) {

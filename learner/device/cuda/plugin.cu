@@ -52,7 +52,8 @@ void cuda_failed(const char *file, int line, const char *call, const char *name,
                  const char *sentence) {
   check_failed(file, line, call,
                "%s: %s. The GPU's state is lost; a checkpoint is not. If a kernel failed, "
-               "CUDA_LAUNCH_BLOCKING=1 in the environment shows which one",
+               "CUDA_LAUNCH_BLOCKING=1 in the environment shows which one; if the GPU itself did, "
+               "dmesg has a line with Xid",
                name, sentence);
 }
 

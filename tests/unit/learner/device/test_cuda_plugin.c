@@ -250,6 +250,10 @@ static void test_refused_graphs(void **state) {
   struct outcome outcome = run_attempt(&attempt, record_in_vain);
   require_text(&outcome, "cannot be recorded (cudaErrorStreamCaptureInvalidated");
   require_text(&outcome, "512 1024 1536");
+  attempt.machine = "no_captures";
+  outcome = run_attempt(&attempt, record_in_vain);
+  require_text(&outcome, "cannot be recorded (cudaErrorStreamCaptureUnsupported");
+  require_text(&outcome, "512 1024 1536");
 }
 
 static void test_reason(void **state) {
@@ -348,6 +352,20 @@ static void test_kernel_error(void **state) {
   require_text(&outcome, "kernel numbers_of_fill");
 }
 
+static void test_other_failures(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct outcome outcome = run_attempt(&(struct attempt){.machine = "kernel_traps:2"}, fill_twice);
+  assert_int_equal(outcome.signal, SIGABRT);
+  require_text(&outcome,
+               "cudaErrorLaunchFailure: unspecified launch failure. The GPU's state is "
+               "lost; a checkpoint is not. If a kernel failed, CUDA_LAUNCH_BLOCKING=1");
+  outcome = run_attempt(&(struct attempt){.machine = "gpu_lost:2"}, fill_twice);
+  assert_int_equal(outcome.signal, SIGABRT);
+  require_text(&outcome, "cudaErrorECCUncorrectable: uncorrectable ECC error encountered");
+  require_text(&outcome, "if the GPU itself did, dmesg has a line with Xid");
+}
+
 /* ---- marks */
 
 /* Any of them may be waited for, also one whose event was used again since. */
@@ -415,11 +433,17 @@ static void test_created_while_another_allocates(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refusals),       cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_kernel_error),
-      cmocka_unit_test(test_without_graphs), cmocka_unit_test(test_refused_graphs),
-      cmocka_unit_test(test_reason),         cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_spilled),        cmocka_unit_test(test_created_while_another_allocates),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_kernel_error),
+      cmocka_unit_test(test_other_failures),
+      cmocka_unit_test(test_without_graphs),
+      cmocka_unit_test(test_refused_graphs),
+      cmocka_unit_test(test_reason),
+      cmocka_unit_test(test_marks),
+      cmocka_unit_test(test_spilled),
+      cmocka_unit_test(test_created_while_another_allocates),
       cmocka_unit_test(test_waits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
