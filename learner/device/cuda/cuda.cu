@@ -7,11 +7,11 @@
 #include "learner/device/cuda/blas.h"
 #include "learner/device/cuda/small.h"
 
-/* Of all devices of this process, which share the GPU's memory; in bytes. */
-static size_t memory_used;
-
+enum { LEAST_SCRATCH_BYTES = 1 << 20, MAX_GPUS = 64 };
 static const double MIB = 1 << 20;
-enum { LEAST_SCRATCH_BYTES = 1 << 20 };
+
+/* Of all devices of this process on a GPU, which share its memory; in bytes. */
+static size_t memory_used[MAX_GPUS];
 
 struct cuda *cuda_of_waiting(struct device *d) {
   static thread_local int gpu_of_thread = -1;
@@ -45,7 +45,7 @@ static void give_up_memory(const struct cuda *cuda, size_t bytes) {
       "--batch_size or --unroll_length, --observation_memory=host, or raise --gpu_memory_mib if it "
       "is set",
       cuda->gpu, (double)bytes / MIB, (double)total / MIB, (double)free_bytes / MIB,
-      (double)__atomic_load_n(&memory_used, __ATOMIC_RELAXED) / MIB,
+      (double)__atomic_load_n(&memory_used[cuda->gpu], __ATOMIC_RELAXED) / MIB,
       (double)cuda->device.memory_bytes / MIB);
 }
 
@@ -54,9 +54,9 @@ static void *take_memory(struct cuda *cuda, size_t bytes) {
   CHECK(!cuda->is_recording,
         "device cuda: %zu bytes are allocated in a recording: run its operations once before",
         bytes);
-  size_t used = __atomic_add_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
+  size_t used = __atomic_add_fetch(&memory_used[cuda->gpu], bytes, __ATOMIC_RELAXED);
   if (used > cuda->device.memory_bytes || cudaMalloc(&memory, bytes) != cudaSuccess) {
-    __atomic_sub_fetch(&memory_used, bytes, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&memory_used[cuda->gpu], bytes, __ATOMIC_RELAXED);
     give_up_memory(cuda, bytes);
   }
   return memory;
@@ -109,7 +109,7 @@ static void *cuda_alloc_spilled(struct device *d, size_t bytes) {
 }
 
 static void cuda_release(struct device *d, void *memory) {
-  cuda_of(d);
+  struct cuda *cuda = cuda_of(d);
   if (!memory) return;
   pthread_mutex_lock(&blocks_lock);
   struct block **link = &blocks;
@@ -122,7 +122,7 @@ static void cuda_release(struct device *d, void *memory) {
     CUDA_CHECK(cudaFree(memory));
   else
     CUDA_CHECK(cudaFreeHost(memory));
-  __atomic_sub_fetch(&memory_used, block->bytes, __ATOMIC_RELAXED);
+  __atomic_sub_fetch(&memory_used[cuda->gpu], block->bytes, __ATOMIC_RELAXED);
   free(block);
 }
 
@@ -322,7 +322,7 @@ static void cuda_destroy(struct device *d) {
   cuda_linear_destroy(cuda);
   cuda_conv_destroy(cuda);
   for (int i = 0; i < cuda->num_scratch; i++) {
-    __atomic_sub_fetch(&memory_used, cuda->scratch[i].bytes, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&memory_used[cuda->gpu], cuda->scratch[i].bytes, __ATOMIC_RELAXED);
     CUDA_CHECK(cudaFree(cuda->scratch[i].memory));
   }
   for (int i = 0; i < CUDA_MARKS; i++) CUDA_CHECK(cudaEventDestroy(cuda->mark_event[i]));
@@ -458,7 +458,7 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
   CUDA_CHECK(cudaGetDeviceProperties(&cuda->properties, cuda->gpu));
   CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total));
   size_t asked = (size_t)options->memory_mib << 20;
-  size_t mine = __atomic_load_n(&memory_used, __ATOMIC_RELAXED);
+  size_t mine = __atomic_load_n(&memory_used[cuda->gpu], __ATOMIC_RELAXED);
   cuda->device.memory_bytes = asked ? asked : free_bytes + mine;
   cuda->device.own_bytes = BLAS_WORKSPACE_BYTES + LEAST_SCRATCH_BYTES;
   if (cuda->properties.major < 8)
@@ -501,6 +501,7 @@ static void make_streams(struct cuda *cuda, bool urgent) {
 enum status cuda_create(struct device **out, const struct device_options *options,
                         struct error *error) {
   *out = NULL;
+  CHECK(options->gpu < MAX_GPUS, "GPU %d of at most %d", options->gpu, MAX_GPUS);
   struct cuda *cuda = (struct cuda *)check_alloc(1, sizeof *cuda);
   cuda->gpu = options->gpu;
   enum status status = open_gpu(cuda, error);

@@ -292,6 +292,25 @@ static void test_no_memory(void **state) {
   require_text(&outcome, "raise --gpu_memory_mib");
 }
 
+/* A limit holds for each GPU. */
+static void allocate_on_both(struct device *d) {
+  struct attempt attempt = {.options = {.gpu = 1, .memory_mib = 50}};
+  struct device *other;
+  struct error error;
+  if (create(&other, &attempt, &error) != STATUS_OK) printf("%s", error.text);
+  d->ops->alloc(d, 40 << 20);
+  other->ops->release(other, other->ops->alloc(other, 40 << 20));
+  other->ops->alloc(other, 40 << 20);
+}
+
+static void test_memory_of_each_gpu(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  struct attempt attempt = {.machine = "gpus:2", .options = {.memory_mib = 50}};
+  struct outcome outcome = run_attempt(&attempt, allocate_on_both);
+  if (outcome.code != 100 || outcome.status != STATUS_OK) fail_msg("%s", outcome.text);
+}
+
 /* Read and written by transfers and operations as any other, and not of the GPU's memory. */
 static void use_spilled(struct device *d) {
   enum { ROWS = 1 << 16, BYTES = 1024 };
@@ -433,17 +452,12 @@ static void test_created_while_another_allocates(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_kernel_error),
-      cmocka_unit_test(test_other_failures),
-      cmocka_unit_test(test_without_graphs),
-      cmocka_unit_test(test_refused_graphs),
-      cmocka_unit_test(test_reason),
-      cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_spilled),
-      cmocka_unit_test(test_created_while_another_allocates),
+      cmocka_unit_test(test_refusals),       cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_kernel_error),
+      cmocka_unit_test(test_other_failures), cmocka_unit_test(test_memory_of_each_gpu),
+      cmocka_unit_test(test_without_graphs), cmocka_unit_test(test_refused_graphs),
+      cmocka_unit_test(test_reason),         cmocka_unit_test(test_marks),
+      cmocka_unit_test(test_spilled),        cmocka_unit_test(test_created_while_another_allocates),
       cmocka_unit_test(test_waits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
