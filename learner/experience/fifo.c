@@ -12,7 +12,7 @@ enum { MAX_BATCHES = 3 };
 struct fifo {
   struct source source;      /* first: what others see of it */
   struct fifo_config config; /* read-only after create */
-  struct device *device;
+  struct device *device, *trainer;
 
   int waiting; /* inference's: the open batch's last windows, which are to be gathered together */
 
@@ -196,7 +196,7 @@ static struct train_batch *take(struct source *source, int64_t wait_us) {
     fifo->batches_taken++;
   }
   pthread_mutex_unlock(&fifo->lock);
-  if (batch) fifo->device->ops->wait(fifo->device, gathered);
+  if (batch) fifo->trainer->ops->follow(fifo->trainer, fifo->device, gathered);
   return batch;
 }
 
@@ -260,9 +260,10 @@ static const struct source_ops FIFO = {.destroy = destroy,
                                        .interrupt = interrupt,
                                        .counters = counters};
 
-struct source *fifo_create(struct device *device, const struct fifo_config *config) {
+struct source *fifo_create(struct device *device, struct device *trainer,
+                           const struct fifo_config *config) {
   struct fifo *fifo = check_alloc(1, sizeof(*fifo));
-  *fifo = (struct fifo){.source = {&FIFO}, .config = *config, .device = device};
+  *fifo = (struct fifo){.source = {&FIFO}, .config = *config, .device = device, .trainer = trainer};
   fifo->num_batches = 1 + (config->lent_at_once ? config->lent_at_once : 1);
   CHECK(fifo->num_batches <= MAX_BATCHES, "%d batches lent at once", config->lent_at_once);
   for (int i = 0; i < fifo->num_batches; i++)

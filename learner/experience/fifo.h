@@ -26,7 +26,10 @@ struct fifo_config {
   struct metric *give_wait_us, *take_wait_us; /* of each wait; may be NULL */
 };
 
-/* Owner: the caller, with source_destroy. */
-struct source *fifo_create(struct device *device, const struct fifo_config *config);
+/* device: inference's, which gathers; trainer: that of the trainer, which is given a batch while it
+ * may still be gathered: what this device is given from then on runs behind that. Owner: the
+ * caller, with source_destroy. */
+struct source *fifo_create(struct device *device, struct device *trainer,
+                           const struct fifo_config *config);
 
 #endif

@@ -340,7 +340,7 @@ static struct source *make_fifo(struct run *run) {
                              .lent_at_once = run_updates_overlap(run) ? 2 : 1,
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
-  return fifo_create(run->inference_device, &fifo);
+  return fifo_create(run->inference_device, run->trainer_device, &fifo);
 }
 
 /* Of a window from what was kept while it was played. */

@@ -61,7 +61,7 @@ static struct world *world_create_with(int64_t max_lag, bool synchronous) {
                              .synchronous = synchronous,
                              .lent_at_once = lent_at_once,
                              .give_wait_us = world->give_wait_us};
-  world->source = fifo_create(world->device, &fifo);
+  world->source = fifo_create(world->device, world->trainer_device, &fifo);
   for (int i = 0; i < SLOTS; i++) pages_begin_life(world->pages, i, 1);
   return world;
 }
@@ -157,6 +157,22 @@ static void test_windows_come_out_in_order_and_whole(void **state) {
   assert_int_equal(counters.batches_taken, 20);
   assert_int_equal(counters.windows_dropped_lag, 0);
   assert_false(counters.full);
+  world_destroy(world);
+}
+
+static void test_a_batch_is_taken_before_it_is_gathered(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) return;
+  struct world *world = world_create(0);
+  struct window given[N];
+  for (int i = 0; i < N; i++) given[i] = next_window(world);
+  emulated_cuda_hold();
+  for (int i = 0; i < N; i++) source_give(world->source, world->pages, &given[i], 0);
+  source_flush(world->source, world->pages);
+  struct train_batch *batch = source_take(world->source);
+  emulated_cuda_let_go();
+  for (int i = 0; i < N; i++) assert_true(matches(world, batch, i));
+  source_release(world->source, batch);
   world_destroy(world);
 }
 
@@ -464,6 +480,7 @@ int main(void) {
   };
   /* Each side has a stream: the order between them is what these are about. */
   const struct CMUnitTest between_streams[] = {
+      cmocka_unit_test(test_a_batch_is_taken_before_it_is_gathered),
       cmocka_unit_test(test_windows_come_out_in_order_and_whole),
       cmocka_unit_test(test_no_window_is_lost_between_two_threads),
       cmocka_unit_test(test_no_window_is_lost_where_two_batches_are_lent),

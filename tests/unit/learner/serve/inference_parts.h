@@ -87,7 +87,7 @@ static inline void inference_parts_make_experience(struct inference_parts *parts
     return;
   }
   parts->pages = pages_create(parts->device, &pages);
-  parts->source = fifo_create(parts->device, &fifo);
+  parts->source = fifo_create(parts->device, parts->device, &fifo);
 }
 
 static inline void inference_parts_create(struct inference_parts *parts,
