@@ -390,7 +390,7 @@ static struct device_ops functions(void) {
 }
 
 static const char *const WAY_NAMES[CUDA_WAYS] = {"dnn",    "together", "waits",
-                                                  "graphs", "tiles",    "nccl"};
+                                                 "graphs", "tiles",    "nccl"};
 
 /* Of ACORN_CUDA_WITHOUT. Returns whether it names ways alone; else `unknown`, if not NULL, is from
  * the first other word on. */

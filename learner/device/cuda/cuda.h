@@ -24,7 +24,15 @@ extern "C" {
  * bisected without building: cuDNN, the kernel for all steps of an LSTM, the waits of its blocks
  * for each other, recordings, bf16's convolutions in shared memory, and sums of several learners by
  * NCCL. Each has another way that does its work. */
-enum cuda_way { CUDA_DNN, CUDA_TOGETHER, CUDA_WAITS, CUDA_GRAPHS, CUDA_TILES, CUDA_NCCL, CUDA_WAYS };
+enum cuda_way {
+  CUDA_DNN,
+  CUDA_TOGETHER,
+  CUDA_WAITS,
+  CUDA_GRAPHS,
+  CUDA_TILES,
+  CUDA_NCCL,
+  CUDA_WAYS
+};
 
 enum { CUDA_MARKS = 64, CUDA_MAX_SCRATCH = 32, CUDA_DESCRIPTION_BYTES = 128 };
 

@@ -241,7 +241,7 @@ static void another_environment_gets_a_budget_and_no_more(void **state) {
   (void)state;
   struct learner_options options = options_of("./mine.so"), general = options_of("./mine.so");
   learner_options_apply_preset(&options);
-  assert_int_equal(options.total_steps, 10000000);
+  assert_int_equal(options.total_steps, 2000000);
   assert_string_equal(options.network, general.network);
   assert_true(options.algorithm.reward_scale == general.algorithm.reward_scale);
   options_deinit(&learner_options_table, &options);

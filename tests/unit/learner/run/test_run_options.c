@@ -109,7 +109,7 @@ static void a_resumed_run_keeps_its_network(void **state) {
       {"--no_previous_action", "has --previous_action=true, "},
       {"--no_previous_reward", "has --previous_reward=true, "},
       {"--no_normalize_observations", "has --normalize_observations=true, "},
-      {"--normalize_values", "has --normalize_values=false, "},
+      {"--no_normalize_values", "has --normalize_values=true, "},
       {"--optimizer=rmsprop", "has --optimizer=adam, "}};
   assert_int_equal(read_words(logdir, "--hidden=64,64", "--network=mlp", NULL), STATUS_OK);
   run_options_write(&options, folder);
