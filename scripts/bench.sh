@@ -7,11 +7,11 @@ set -u
 cd "$root" || exit 1
 all=(scripted resume allocations cartpole a2c catch tmaze throughput transport serving
   stopped_actor streams metrics kill_actors kill_learner catch_pixels gym vector_env atari memory
-  replay replay_save exported tls)
+  replay replay_save tls)
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
-  echo "Names: ${all[*]}; besides these: kernels learners pages reduction rpc rules; serve;" \
-    "peers (other systems, 7 GB); pixels needs a Python with PyTorch (PYTHON=...)."
+  echo "Names: ${all[*]}; besides these: exported kernels learners pages reduction rpc rules scale" \
+    "serve; peers (other systems, 7 GB); pixels needs a Python with PyTorch (PYTHON=...)."
   exit 0
 fi
 

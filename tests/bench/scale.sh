@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# 1,000 streams of actors without environments, in a network namespace of their own behind a link
-# with a delay and losses, and 1, 2 and 4 learners of CartPole on this machine. For each setting:
-# steps a second, CPU time of the learners per step, batches of inference and updates per 1,000
-# steps, bytes on the link per step. Then the costs of a message and of a batch that fit these
-# figures, and what 10 learners and 10,000 actors would need by them (docs/scale.md).
-# Needs root. Usage: tests/bench/scale.sh [STREAMS] [SECONDS]   (by default 1000 10)
+# 1,000 actors without environments, a connection each, in a network namespace behind a link with a
+# delay and losses, and 1, 2 and 4 learners of CartPole on this machine. For each setting: steps a
+# second, CPU time of the learners per step, batches of inference and updates per 1,000 steps, bytes
+# on the link per step. Then the costs of a message and of a batch that fit these figures, and what
+# 10 learners and 10,000 actors would need by them (docs/scale.md).
+# Needs root. Usage: tests/bench/scale.sh [ACTORS] [SECONDS]   (by default 1000 10)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 case "${1:-}" in --help | -h) show_help && exit 0 ;; esac
@@ -65,7 +65,7 @@ setting() {
   clients=()
   for ((rank = 0; rank < $1; rank++)); do
     ip netns exec "$there" $client "10.86.88.1:$((port + rank))" --streams=$((streams / $1)) \
-      --shared=100 "--step_ms=$2" --seconds=300 --name="light-$rank" >"$work/client-$rank" 2>&1 &
+      --shared=1 "--step_ms=$2" --seconds=300 --name="light-$rank" >"$work/client-$rank" 2>&1 &
     clients+=($!)
   done
   sleep 5 # all have joined
