@@ -26,12 +26,7 @@ stop    the learner first (it writes a checkpoint), then the others; collects th
 USAGE
 }
 
-fail() {
-  echo "fleet: $*" >&2
-  exit 1
-}
-
-# ---- words
+fail() { echo "fleet: $*" >&2 && exit 1; }
 
 command=${1:-}
 case "$command" in
@@ -41,11 +36,12 @@ case "$command" in
   "") usage >&2 && exit 2 ;;
   *) fail "'$command' is none of start, status, stop; --help says more" ;;
 esac
-[[ ,$2 =~ ^(,[][A-Za-z0-9_.:@][][A-Za-z0-9_.:@-]*)+$ ]] || fail "'$2' is no list HOST,..."
+[[ $2 != --help ]] || { usage && exit; }
+[[ ,$2 =~ ^(,[][A-Za-z0-9_.:@][][A-Za-z0-9_.:@-]*)+$ ]] || fail "'$2' is not a list HOST,HOST"
 IFS=, read -ra hosts <<<"$2"
 hosts_word=$2 last=$((${#hosts[@]} - 1))
 twice=$(printf '%s\n' "${hosts[@]}" | sort | uniq -d | head -n 1)
-[ -z "$twice" ] || fail "$twice stands there twice"
+[ -z "$twice" ] || fail "$twice is listed twice"
 shift 2
 
 rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
@@ -64,21 +60,18 @@ take_words() {
       --actors_per_worker* | --actors_on_learner* | --log_folder* | --dry_run*)
         fail "$word cannot be given here; --actors_per_host=N says how many actors" ;;
       *)
-        [[ $word != --resume && $word != --resume=true ]] || resume=1
+        [[ ! $word =~ ^--resume(=(true|1|yes))?$ ]] || resume=1
         [[ $word != --token_file=* && $word != --tls_*=* ]] || insecure=own
         words+=("$word")
         ;;
     esac
   done
-  [[ $port =~ ^[0-9]+$ ]] || fail "--port=$port: a number from 1 to 65535 is needed"
+  [[ $port =~ ^[1-9][0-9]*$ ]] || fail "--port=$port: a number from 1 to 65535 is needed"
 }
 
-# ---- hosts
-
-# remote SECONDS INDEX COMMAND...: the host's bash reads a script from its stdin, so that nothing
-# has to survive a command line, and secrets are on none.
+# remote SECONDS INDEX COMMAND...: a script on stdin: nothing has to survive a command line, and
+# secrets are on none.
 remote() {
-  # shellcheck disable=SC2034 # declare -p prints them
   local state=.fleet/$key/${hosts[$2]} learner_port=$port credentials='' pair=learner
   local ACORN_TASK=learner ACORN_LEARNER=$learner ACORN_WORKERS=$last
   [ "$2" -eq 0 ] || ACORN_TASK=$(($2 - 1)) pair=actor learner_port=
@@ -88,12 +81,12 @@ remote() {
     declare -p dir state words learner_port resume credentials ACORN_{TASK,LEARNER,WORKERS}
     cat "$root/deploy/fleet_host.sh"
     printf '%q ' "${@:3}"
-  } | timeout -k 5 "$1" "${rsh[@]}" "${hosts[$2]}" bash -s
+  } | timeout -k 5 "$1" "${rsh[@]}" "${hosts[$2]}" bash -s | LC_ALL=C sed '0,/^acorn$/d'
+  return "${PIPESTATUS[1]}"
 }
 
-# on FIRST LAST SECONDS COMMAND...: on these hosts, by their numbers, at once; what they print lies
-# in $talk/HOST.{out,err}. Those that failed are in `bad` and named on stderr, with the same words
-# once. False if there are any.
+# on FIRST LAST SECONDS COMMAND...: on these hosts at once; what they print is in
+# $talk/HOST.{out,err}, those that failed in `bad` and named on stderr. False if there are any.
 on() {
   local i host text
   local -A who=()
@@ -107,7 +100,8 @@ on() {
     [ -f "$talk/$host.bad" ] || continue
     text=$(tail -n 3 "$talk/$host.err" | tr '\n' ' ')
     # Other codes than 1 and 2 are the launcher's.
-    [ "$(cat "$talk/$host.bad")" -le 2 ] || text="cannot be reached: ${text:-no answer in time}"
+    [ "$(cat "$talk/$host.bad")" -le 2 ] || text="cannot be reached: $text"
+    [[ $text == *[a-z]* ]] || text="failed without a word"
     rm "$talk/$host.bad"
     bad+=("$host") who[$text]+="${who[$text]:+, }$host"
   done
@@ -118,7 +112,7 @@ on() {
 # ---- commands
 
 make_credentials() {
-  [ -n "$resume" ] || rm -rf "$fleet/credentials"
+  [ -n "$resume" ] || rm -rf "$fleet"/{credentials,logs}
   [ -z "$insecure" ] && [ ! -f "$fleet/credentials/ca.key" ] || return 0
   "$root/deploy/credentials.sh" "$fleet/credentials" "${hosts[0]##*@}" \
     ${learner_host:+"$learner_host"} >"$talk/credentials" 2>&1 ||
@@ -133,8 +127,9 @@ start() {
     "--logdir=$logdir")
   on 0 $last 60 host_check || fail "nothing was started; options of fleet.sh itself:" \
     "--{actors_per_host,port,learner_host,dir,rsh,insecure}"
-  mkdir -p "$fleet" && declare -p rsh port learner_host dir logdir insecure learner \
-    >"$fleet/fleet.conf" || fail "cannot write to the folder $fleet"
+  all=$hosts_word
+  (umask 077 && mkdir -p "$fleet" && declare -p rsh port learner_host dir logdir insecure learner \
+    all >"$fleet/fleet.conf") || fail "cannot write to the folder $fleet"
   make_credentials
   on 0 0 90 host_start || fail "the learner did not start; nothing else was started"
   on 1 $last 60 host_start
@@ -158,15 +153,19 @@ status() {
   return $code
 }
 
+# A host's logs are removed once they are here.
 stop() {
-  local host lost=()
+  local i host logs lost=()
   on 0 0 150 host_stop 130
   lost=("${bad[@]}")
   on 1 $last 60 host_stop 10
   lost+=("${bad[@]}")
-  for host in "${hosts[@]}"; do
-    [ -s "$talk/$host.out" ] || continue
-    mkdir -p "$fleet/logs/$host" && tar -xz -C "$fleet/logs/$host" <"$talk/$host.out"
+  for ((i = 0; i <= last; i++)); do
+    host=${hosts[i]} logs=$fleet/logs/${hosts[i]}
+    [[ " ${lost[*]} " != *" $host "* ]] || continue
+    [ -s "$talk/$host.out" ] || [ ! -d "$logs" ] || continue # stopped before
+    mkdir -p "$logs" && tar -xz -C "$logs" <"$talk/$host.out" && on "$i" "$i" 60 host_remove ||
+      lost+=("$host")
   done
   grep -hs '^result ' "$fleet/logs/${hosts[0]}/task.log" | tail -n 1
   echo "fleet: stopped on $((last + 1 - ${#lost[@]})) hosts; logs in $fleet/logs"
@@ -182,6 +181,7 @@ if [ -f "$fleet/fleet.conf" ] && [[ $command != start || $resume ]]; then
   # shellcheck disable=SC1091
   . "$fleet/fleet.conf"
   take_words "$@"
+  [[ $command != stop || $all == "$hosts_word" ]] || fail "this fleet's hosts are $all: name them"
 fi
 learner=${learner_host:-${hosts[0]##*@}}:$port # scripts/status.sh reads it in the record
 talk=$(mktemp -d) || exit 1

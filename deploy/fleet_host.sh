@@ -1,17 +1,15 @@
 # One host's part of a fleet. deploy/fleet.sh sends this file to the bash of the host, after:
 #   dir, state     folder with the programs and run folders; below it: lock, pid, task.log, logs
 #   words          the task's arguments; ACORN_TASK, ACORN_LEARNER, ACORN_WORKERS: its place
-#   learner_port   where the learner listens, on its own host; else empty
-#   credentials    files in an archive, for host_start; empty: there are none
+#   learner_port, credentials   of the learner's host, files in an archive for host_start; or empty
 # Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
 # shellcheck shell=bash disable=SC2154
 export LC_ALL=C.UTF-8 ACORN_TASK ACORN_LEARNER ACORN_WORKERS
 export -n credentials # the environment may have such a variable
 
-complain() {
-  echo "$*" >&2
-  return 1
-}
+echo acorn # what the host's shell prints before is none of it
+
+complain() { echo "$*" >&2 && return 1; }
 
 # The task holds a lock as long as it lives, whatever becomes of its process id.
 runs() { [ -f "$state/lock" ] && ! flock -n "$state/lock" true; }
@@ -32,6 +30,7 @@ host_check() {
     complain "no programs run in $dir (${error%%$'\n'*}): build them there, share the folder," \
       "or unpack a bundle (make bundle) and name it with --dir=FOLDER" || return
   cd "$dir" || return
+  ! { gone && listens; } || complain "something else listens at port $learner_port" || return
   [ -n "$resume" ] || gone || complain "this fleet runs here already: stop it first, or" \
     "--resume to start what is missing" || return
   build/task "${words[@]}" --dry_run >/dev/null
@@ -49,15 +48,17 @@ write_credentials() {
 # Prints the flags for them, a line each.
 credential_words() {
   local files=$PWD/$state/credentials
-  [ ! -f "$files/token" ] || printf -- "--%s=$files/%s\n" token_file token tls_ca ca.crt \
-    tls_cert tls.crt tls_key tls.key
+  [ ! -f "$files/token" ] || printf -- '--%s\n' "token_file=$files/token" \
+    "tls_ca=$files/ca.crt" "tls_cert=$files/tls.crt" "tls_key=$files/tls.key"
 }
 
 # Asked of the kernel: a connection that only looks is a failed TLS handshake in the learner's log.
-is_up() {
-  gone || grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$learner_port") [0-9A-F]+:0000 0A " \
-    /proc/net/tcp{,6}
+listens() {
+  [ -n "$learner_port" ] &&
+    grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$learner_port") [0-9A-F]+:0000 0A " \
+      /proc/net/tcp{,6}
 }
+is_up() { gone || [ -z "$learner_port" ] && sleep 0.3 || listens; }
 
 host_start() {
   local secured=()
@@ -66,17 +67,18 @@ host_start() {
   exec 9>"$state/lock"
   flock -w 2 9 || return 0 # it runs
   mapfile -t secured < <(credential_words)
+  [ ! -f "$state/task.log" ] || mv "$state/task.log" "$state/task.log.before"
   setsid nohup build/task "${words[@]}" "${secured[@]}" --log_folder="$PWD/$state/logs" \
-    </dev/null >>"$state/task.log" 2>&1 &
+    </dev/null >"$state/task.log" 2>&1 &
   exec 9>&-
   echo $! >"$state/pid"
-  if [ -n "$learner_port" ]; then until_so 60 is_up; else sleep 0.3; fi
+  until_so 60 is_up || complain "no learner listens at port $learner_port yet" || return
   # A short run may be over by now; its last actors have ended with it.
   runs || wait $! && return
   complain "$(tail -n 3 "$state/task.log")"
 }
 
-# "running", "ended" or "none", and the task's last words; then what the learner says of itself.
+# "running", "ended" or "none", the last line of the task's log; then the learner's status.
 host_status() {
   local secured=()
   cd "$dir" 2>/dev/null && [ -d "$state" ] || { echo none && return; }
@@ -91,8 +93,7 @@ host_status() {
     timeout 5 build/status "127.0.0.1:$learner_port" "${secured[@]}" </dev/null 2>&1 || true
 }
 
-# As one asks a run: in order; then at once; then without asking, by which all that the task has
-# started ends. Then an archive of the logs on stdout.
+# TERM, TERM again, then KILL, which ends all that the task has started. An archive of the logs.
 host_stop() { # SECONDS
   local pid
   cd "$dir" 2>/dev/null && [ -d "$state" ] || return 0
@@ -103,6 +104,8 @@ host_stop() { # SECONDS
     until_so 5 gone || kill -KILL "$pid"
     until_so 5 gone || complain "process $pid does not end" || return
   fi
-  tar -C "$state" -cz --exclude=./pid --exclude=./lock --exclude=./credentials . || return
-  rm -rf "${state:?}" && { rmdir -p "${state%/*}" 2>/dev/null || true; }
+  tar -C "$state" -cz --exclude=./pid --exclude=./lock --exclude=./credentials .
+}
+host_remove() {
+  cd "$dir" && rm -rf "${state:?}" && { rmdir -p "${state%/*}" 2>/dev/null || true; }
 }

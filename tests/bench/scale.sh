@@ -30,7 +30,10 @@ fi
 connect() {
   $link "$here" "$there" "--delay_ms=$1" "--loss=$2" >"$work/link" &
   linked=$!
-  until grep -q ready "$work/link"; do sleep 0.05; done
+  until grep -q ready "$work/link"; do
+    kill -0 $linked || exit 1
+    sleep 0.05
+  done
   ip -n "$here" addr add 10.86.88.1/24 dev link0 && ip -n "$here" link set link0 up &&
     ip -n "$there" addr add 10.86.88.2/24 dev link0 && ip -n "$there" link set link0 up
 }
@@ -40,7 +43,10 @@ connect() {
 used() {
   local pid lines
   lines=$(wc -l <"$work/run/metrics.jsonl")
-  until [ "$(wc -l <"$work/run/metrics.jsonl")" -gt "$lines" ]; do sleep 0.02; done
+  until [ "$(wc -l <"$work/run/metrics.jsonl")" -gt "$lines" ]; do
+    kill -0 $learner || exit 1
+    sleep 0.02
+  done
   for pid in "${processes[@]}"; do cpu_seconds "$pid"; done |
     awk '{sum += $1} END {printf "%s ", sum}'
   ip netns exec "$there" awk '/link0/ {printf "%s ", $2 + $10}' /proc/net/dev

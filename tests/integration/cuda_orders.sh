@@ -8,6 +8,7 @@ cd "$work" || exit 1
 build gpu-check build/tests/libacorn_cuda_emulated.so >make.log 2>&1 || cat make.log
 export ACORN_CUDA_PLUGIN=$tree/build/tests/libacorn_cuda_emulated.so
 
+export UNIT_SECONDS=600 # they bound a hang, not a busy machine
 unit=$tree/build/tests/unit/learner
 programs=("$unit"/{device/test_{cuda_products,operations,trace,steps},train/test_cuda_updates})
 units() {

@@ -56,13 +56,14 @@ printed() { grep -qF -- "$1" "$work/out"; }
 
 rsh=$work/rsh port=$(free_port)
 hosts=127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5
-refuses() { ! ok && says "$1" && none_left; }
+refused_with() { ! ok && says "$1"; }
+refuses() { refused_with "$1" && none_left; }
 start 127.0.0.1,127.0.0.1 cartpole vtrace
-pass_if "a host that stands there twice" refuses "127.0.0.1 stands there twice"
+pass_if "a host that stands there twice" refuses "127.0.0.1 is listed twice"
 start "$hosts" cartpole
 pass_if "no agent" refuses "ENV AGENT is missing"
 start 127.0.0.1,-oProxyCommand=x cartpole vtrace
-pass_if "a host that ssh would take for an option" refuses "is no list HOST,..."
+pass_if "a host that ssh would take for an option" refuses "is not a list HOST,HOST"
 start "$hosts" cartpole vtrace --port=88888
 pass_if "a port that there is not" refuses "88888"
 start "$hosts" cartpole vtrace --total_step=5 "--port=$port"
@@ -224,6 +225,46 @@ collected() { ls "runs/fleet-127.0.0.1-$port/logs"/*/task.log | wc -l; }
 pass_if "the logs of all hosts are here" is "$(collected)" 5
 no_secrets() { ! find runs base/.fleet -name 'token' -o -name '*.key' 2>/dev/null | grep .; }
 pass_if "the credentials are not" no_secrets
+
+# ---- hosts that answer otherwise
+
+cat >rsh-banner <<'EOF'
+#!/usr/bin/env bash
+echo "Welcome to $1"
+exec "${0%-banner}" "$@"
+EOF
+cat >rsh-mute <<'EOF'
+#!/usr/bin/env bash
+[ "$1" != 127.0.0.2 ] || exit 1
+exec "${0%-mute}" "$@"
+EOF
+chmod +x rsh-banner rsh-mute
+plain=$rsh rsh=$work/rsh-banner
+start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" --total_steps=1e9
+pass_if "a fleet starts on hosts whose shells print something first" ok
+fleet status 127.0.0.1,127.0.0.2 "--port=$port"
+pass_if "status knows what runs there" is "$(grep -c ' running,' out)" 2
+fleet stop 127.0.0.1 "--port=$port"
+pass_if "stop wants all of its hosts" refused_with "hosts are 127.0.0.1,127.0.0.2"
+fleet stop 127.0.0.1,127.0.0.2 "--port=$port" "--rsh=$work/rsh-mute"
+mute() { ! ok && says "127.0.0.2: failed without a word" && says "not stopped: 127.0.0.2"; }
+pass_if "a host that fails without a word is named" mute
+first_log() { grep -q '^result ' "runs/fleet-127.0.0.1-$port/logs/127.0.0.1/task.log"; }
+pass_if "the learner's log is here" first_log
+fleet stop 127.0.0.1,127.0.0.2 "--port=$port"
+collected_both() { ok && is "$(collected)" 2 && no_state; }
+pass_if "the next stop ends the rest" collected_both
+rsh=$plain
+
+python3 -c "import socket, time
+s = socket.create_server(('127.0.0.1', $port))
+print('ready', flush=True)
+time.sleep(1e9)" >taken &
+taken=$!
+wait_for 5 grep -q ready taken
+start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port"
+pass_if "a port that something else has" refuses "something else listens at port $port"
+kill $taken
 
 # What a host's task is when its run is over by the time that it is looked at, or has failed.
 mkdir -p brief/build

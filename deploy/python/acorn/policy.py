@@ -59,10 +59,12 @@ def take_rows(tensors, observation):
                              "rows of it")
         if not np.can_cast(given.dtype, tensor.dtype, "same_kind"):
             raise AcornError(f"{tensor.name} is {given.dtype}; it is {tensor}")
-        given = given[None] if single else given
+        with np.errstate(over="ignore"):
+            given = np.ascontiguousarray(given[None] if single else given, tensor.dtype)
         if not np.isfinite(given).all():
-            raise AcornError("a number of the observation is NaN or infinite")
-        rows.append(np.ascontiguousarray(given, tensor.dtype))
+            raise AcornError("a number of the observation is NaN or infinite, or too large for "
+                             f"{tensor.dtype}")
+        rows.append(given)
         counts.add((len(given), single))
     if len(counts) != 1:
         raise AcornError("the parts of the observation have different numbers of rows")

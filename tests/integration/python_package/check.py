@@ -93,6 +93,7 @@ def remembers(folder, name, size):
 def foreign(folder):
     policy = acorn.load(f"{folder}/policy.onnx")
     raises("NaN", policy.act, np.full(4, np.nan))
+    raises("too large", policy.act, np.array([1e300, 0, 0, 0]))
     data = open(f"{folder}/policy.onnx", "rb").read()
     with open("other.onnx", "wb") as file:
         file.write(data.replace(b"observation_space", b"observation_place"))
