@@ -1,13 +1,12 @@
 #include "learner/device/recorded.h"
 
-bool recorded_make(struct recorded *recorded, struct device *device, void (*give)(void *context),
-                   void *context) {
+static void make(struct recorded *recorded, struct device *device, void (*give)(void *context),
+                 void *context) {
   if (device->ops->record(device)) {
     give(context);
     recorded->recording = device->ops->recorded(device);
   }
   recorded->failed = !recorded->recording;
-  return !recorded->failed;
 }
 
 void recorded_run(struct recorded *recorded, struct device *device, void (*give)(void *context),
@@ -15,7 +14,7 @@ void recorded_run(struct recorded *recorded, struct device *device, void (*give)
   const struct device_ops *ops = device->ops;
   bool records =
       recorded->has_run && ops->record && !recorded->failed && !device_adds_by_host(device);
-  if (records && !recorded->recording) (void)recorded_make(recorded, device, give, context);
+  if (records && !recorded->recording) make(recorded, device, give, context);
   if (recorded->recording)
     ops->play(device, recorded->recording);
   else

@@ -19,9 +19,6 @@ struct recorded {
   struct device_recording *recording; /* NULL before the second run, or on devices without */
 };
 
-/* Records what `give` gives the device, which does not run. False: it failed. */
-bool recorded_make(struct recorded *recorded, struct device *device, void (*give)(void *context),
-                   void *context);
 /* Runs what `give` gives the device. */
 void recorded_run(struct recorded *recorded, struct device *device, void (*give)(void *context),
                   void *context);

@@ -151,9 +151,8 @@ static bool all_run(struct device_peers *self) {
   return peers->status == STATUS_OK;
 }
 
-enum status peers_look(struct peers *peers, int64_t since_us, struct error *error) {
-  double waited_s = (double)(clock_now_us() - since_us) / 1e6;
-  if (all_run(&peers->of_device) && waited_s * 1e3 > peers->config.timeout_ms)
+enum status peers_look(struct peers *peers, int64_t waited_us, struct error *error) {
+  if (all_run(&peers->of_device) && waited_us > peers->config.timeout_ms * (int64_t)1000)
     peers->status = status_fail(&peers->error, STATUS_UNAVAILABLE,
                                 "the devices of %d learners have not added up within %g s: look at "
                                 "the logs of all, or raise --learners_timeout_s",

@@ -62,9 +62,9 @@ int peers_rank(const struct peers *peers);
 int peers_learners(const struct peers *peers);
 /* The first error. */
 MUST_CHECK enum status peers_status(const struct peers *peers, struct error *error);
-/* No meeting: whether all others still run, while this learner has waited for their devices since
- * then. Errors: UNAVAILABLE: one has ended, or the time is over. */
-MUST_CHECK enum status peers_look(struct peers *peers, int64_t since_us, struct error *error);
+/* No meeting: whether all others still run, while this learner has waited for their devices for
+ * so long. Errors: UNAVAILABLE: one has ended, or the time is over. */
+MUST_CHECK enum status peers_look(struct peers *peers, int64_t waited_us, struct error *error);
 /* This learner's own error, of the status UNAVAILABLE, unless there is one. */
 void peers_fail(struct peers *peers, const struct error *error);
 /* Whether no learner of a lower rank runs any more, or can be reached: what rank 0 wrote is for

@@ -11,7 +11,9 @@ enum { WORD_VERSION, WORD_GPU, NUM_WORDS };
 static enum status find(struct device *device, struct device_library *library,
                         struct error *error) {
   if (device->ops->group && !device->ops->record)
-    return status_fail(error, STATUS_UNAVAILABLE, "ACORN_CUDA_WITHOUT names graphs");
+    return status_fail(error, STATUS_UNAVAILABLE,
+                       "updates are not recorded (ACORN_CUDA_WITHOUT=graphs or "
+                       "CUDA_LAUNCH_BLOCKING=1)");
   if (device->ops->group) return device->ops->group->find(device, library, error);
   return status_fail(error, STATUS_UNAVAILABLE, "it computes in the host's memory");
 }

@@ -200,6 +200,7 @@ enum { WORD_STEPS, WORD_REASON, WORD_HAS_BATCH, WORD_PLACE, NUM_WORDS };
 struct meeting {
   int batches;
   enum stop_reason reason;
+  double place[PEERS_MAX];
 };
 
 static enum status check_reason(enum stop_reason reason, int rank, struct error *error) {
@@ -213,7 +214,7 @@ static enum status meet(struct trainer *trainer, struct meeting *meeting, struct
   const struct trainer_config *config = &trainer->config;
   int learners = peers_learners(config->peers);
   int64_t own = progress_steps(trainer->progress) - trainer->others, steps = 0;
-  double all[PEERS_MAX * NUM_WORDS], place[PEERS_MAX],
+  double all[PEERS_MAX * NUM_WORDS],
       mine[NUM_WORDS] = {
           (double)own, progress_stopped(trainer->progress), trainer->held != NULL,
           update_place(trainer->update, trainer->held ? trainer->held : config->blank)};
@@ -222,18 +223,24 @@ static enum status meet(struct trainer *trainer, struct meeting *meeting, struct
   for (int r = 0; r < learners && status == STATUS_OK; r++) {
     const double *word = &all[r * NUM_WORDS];
     steps += (int64_t)word[WORD_STEPS];
-    place[r] = word[WORD_PLACE];
+    meeting->place[r] = word[WORD_PLACE];
     meeting->batches += word[WORD_HAS_BATCH] > 0;
     if (meeting->reason == STOP_NONE) meeting->reason = (enum stop_reason)word[WORD_REASON];
     if (r != peers_rank(config->peers))
       status = check_reason((enum stop_reason)word[WORD_REASON], r, error);
   }
   if (status != STATUS_OK) return status;
-  update_agree(trainer->update, place);
   progress_add_steps(trainer->progress, steps - own - trainer->others);
   trainer->others = steps - own;
   trainer->all_steps = steps;
   return STATUS_OK;
+}
+
+/* A batch that no update was made of: the device may still read what the source has gathered. */
+static void release_held(struct trainer *trainer) {
+  if (!trainer->held) return;
+  device_finish(trainer->device);
+  source_release(trainer->source, trainer->held);
 }
 
 /* The next update's batch, or the blank one; NULL: there is none, since the run ends. */
@@ -251,10 +258,11 @@ static struct train_batch *take_with_others(struct trainer *trainer, enum status
       meeting.reason = STOP_TOTAL_STEPS;
     if (*status != STATUS_OK || meeting.reason != STOP_NONE) {
       if (*status == STATUS_OK) progress_stop(trainer->progress, meeting.reason);
-      if (trainer->held) source_release(trainer->source, trainer->held);
+      release_held(trainer);
       return NULL;
     }
     trainer->starved = enough && !trainer->held;
+    if (enough) update_agree(trainer->update, meeting.place);
   }
   struct train_batch *batch = trainer->held ? trainer->held : config->blank;
   trainer->held = NULL;

@@ -38,6 +38,7 @@ struct flight {
  * learners have the same ones, since all know all places. */
 struct together {
   double place[PEERS_MAX]; /* 0: unused */
+  int64_t agreed;          /* its last agreement, of num_agreed */
   struct recorded recorded;
 };
 
@@ -58,7 +59,7 @@ struct update {
   struct flight flight[MAX_FLIGHTS];
   int num_flights;
   struct together together[MAX_TOGETHER];
-  int num_together;                           /* made so far: the oldest makes room */
+  int64_t num_agreed;                         /* so far */
   struct together *agreed;                    /* for the next update; NULL: none */
   struct flight *running[UPDATE_MAX_RUNNING]; /* started and not finished, the oldest first */
   int num_running;
@@ -370,17 +371,23 @@ int update_place(struct update *update, const struct train_batch *batch) {
   return is_in_group(update) ? (int)(flight_of(update, batch) - update->flight) + 1 : 0;
 }
 
+/* The least recently agreed one makes room. */
 void update_agree(struct update *update, const double *places) {
   if (!is_in_group(update)) return;
   size_t bytes = (size_t)update->device->peers->learners * sizeof(*places);
-  for (int i = 0; i < MAX_TOGETHER; i++)
-    if (memcmp(update->together[i].place, places, bytes) == 0) {
-      update->agreed = &update->together[i];
-      return;
-    }
-  update->agreed = &update->together[update->num_together++ % MAX_TOGETHER];
-  recorded_forget(&update->agreed->recorded, update->device);
-  memcpy(update->agreed->place, places, bytes);
+  struct together *oldest = update->together, *found = NULL;
+  for (int i = 0; i < MAX_TOGETHER; i++) {
+    struct together *one = &update->together[i];
+    if (one->agreed < oldest->agreed) oldest = one;
+    if (memcmp(one->place, places, bytes) == 0) found = one;
+  }
+  if (!found) {
+    found = oldest;
+    recorded_forget(&found->recorded, update->device);
+    memcpy(found->place, places, bytes);
+  }
+  found->agreed = ++update->num_agreed;
+  update->agreed = found;
 }
 
 static void check_group(struct update *update) {
@@ -389,20 +396,30 @@ static void check_group(struct update *update) {
     peers_fail(update->reduction.peers, &error);
 }
 
-/* Where one learner cannot, none plays it. */
-static void record_together(struct update *update, struct recorded *recorded, struct step *step) {
-  struct device_peers *group = update->device->peers;
+/* A meeting: whether it holds for all learners. */
+static bool holds_for_all(struct peers *peers, bool holds) {
   struct error ignored;
+  const double mine = holds;
   double all[PEERS_MAX];
-  group->by_group = true;
-  bool made = recorded_make(recorded, update->device, give_step, step);
-  group->by_group = false;
-  const double mine =
-      made && update->device->ops->group->check(update->device, &ignored) == STATUS_OK;
-  bool all_have = peers_exchange(update->reduction.peers, all, &mine, 1, &ignored) == STATUS_OK;
-  for (int r = 0; r < group->learners && all_have; r++) all_have = all[r] > 0;
-  if (all_have) return;
-  recorded_forget(recorded, update->device);
+  bool all_hold = peers_exchange(peers, all, &mine, 1, &ignored) == STATUS_OK;
+  for (int r = 0; r < peers_learners(peers) && all_hold; r++) all_hold = all[r] > 0;
+  return all_hold;
+}
+
+/* Where one learner cannot, none plays it; where it cannot begin, none calls NCCL, whose calls wait
+ * for those of all. A call that failed is an error before the others are met: they may still be in
+ * theirs, until this learner has ended. */
+static void record_together(struct update *update, struct recorded *recorded, struct step *step) {
+  struct device *device = update->device;
+  struct peers *peers = update->reduction.peers;
+  bool began = device->ops->record(device), all_began = holds_for_all(peers, began);
+  device->peers->by_group = true;
+  if (all_began) give_step(step);
+  device->peers->by_group = false;
+  if (began) recorded->recording = device->ops->recorded(device);
+  check_group(update);
+  if (all_began && holds_for_all(peers, recorded->recording != NULL)) return;
+  recorded_forget(recorded, device);
   recorded->failed = true;
 }
 
@@ -508,17 +525,20 @@ static struct flight *take_oldest(struct update *update) {
 }
 
 /* The device's sums do not end while another learner is missing: then it leaves its group, unless
- * they have ended meanwhile. */
+ * they have ended meanwhile. Of a time in which this process was stopped, maybe with all others,
+ * MOST_US count. */
 static void wait_for_group(struct update *update, uint64_t mark) {
-  enum { PAUSE_US = 20, LOOK_US = 20 * 1000 };
+  enum { PAUSE_US = 20, LOOK_US = 20 * 1000, MOST_US = 10 * LOOK_US };
   struct device *device = update->device;
   struct error ignored;
-  int64_t since_us = clock_now_us(), looked_us = since_us;
+  int64_t waited_us = 0, looked_us = clock_now_us();
   while (!device->ops->is_done(device, mark)) {
     clock_sleep_us(PAUSE_US);
-    if (clock_now_us() - looked_us < LOOK_US) continue;
-    looked_us = clock_now_us();
-    if (peers_look(update->reduction.peers, since_us, &ignored) == STATUS_OK) check_group(update);
+    int64_t since_us = clock_now_us() - looked_us;
+    if (since_us < LOOK_US) continue;
+    looked_us += since_us;
+    waited_us += since_us < MOST_US ? since_us : MOST_US;
+    if (peers_look(update->reduction.peers, waited_us, &ignored) == STATUS_OK) check_group(update);
     if (peers_status(update->reduction.peers, &ignored) == STATUS_OK) continue;
     if (!device->ops->is_done(device, mark)) device->ops->group->leave(device);
     break;

@@ -148,15 +148,14 @@ static bool meet(struct comm *comm) {
   return true;
 }
 
-/* This thread does not go on, even where another one of the process takes the signal later. */
+/* This thread goes on where the signal has stopped it and another one lets it. */
 static void send_signal(const struct comm *comm, int sum) {
   int rank, number, kind;
   const char *named = getenv("ACORN_EMULATED_NCCL_SIGNAL");
   if (!named || sscanf(named, "%d:%d:%d", &rank, &number, &kind) != 3 || rank != comm->rank ||
       number != sum)
     return;
-  kill(getpid(), kind);
-  for (;;) pause_for(1000);
+  raise(kind);
 }
 
 static void run_sum(void *context) {
@@ -203,12 +202,13 @@ EXPORTED int ncclAllReduce(const void *from, void *to, size_t n, int type, int h
   struct comm *comm = given;
   check(!comm->settles, "a call before the last one has settled");
   check(!atomic_load(&comm->is_aborted), "a sum of what was aborted");
-  if (comm->calls++ == 0) {
+  comm->calls++;
+  if (type != FLOAT || how != SUM) return INVALID;
+  if (fails(comm)) return INTERNAL;
+  if (comm->calls == 1) {
     send_signal(comm, 0);
     atomic_fetch_add(&comm->shared->called, 1);
   }
-  if (type != FLOAT || how != SUM) return INVALID;
-  if (fails(comm)) return INTERNAL;
   struct sum *sum = calloc(1, sizeof(*sum)); /* a graph may run it at any time, so it stays */
   *sum = (struct sum){comm, from, to, n, comm->calls};
   comm->settles = true;

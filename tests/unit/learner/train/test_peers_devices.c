@@ -1,12 +1,14 @@
-/* The group of the learners' devices: which way their sums go and why, and a learner that ends or
- * stops in the middle of a sum: the others skip the update, and name the reason. */
+/* The group of the learners' devices: which way their sums go and why, what all of them record, and
+ * a learner that ends or stops in the middle of a sum: the others skip the update, and name the
+ * reason. */
 #include <signal.h>
 
+#include "common/base/clock.h"
 #include "learner/train/peers.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/learner/train/peers_devices_testing.h"
 
-enum { LEARNERS = 2, WINDOWS = 2, MOST_UPDATES = 20 };
+enum { LEARNERS = 2, WINDOWS = 2, MOST_UPDATES = 20, BATCHES = 4 };
 
 /* ---- which way */
 
@@ -64,6 +66,14 @@ static void sums_go_by_the_group_or_else_through_the_host(void **state) {
        "nccl",
        {"through the host: learner 1 cannot; its log has the reason",
         "through the host: ACORN_CUDA_WITHOUT names nccl"},
+       3},
+      {"one without graphs",
+       {NULL, NULL},
+       {0, 1},
+       "graphs",
+       {"through the host: learner 1 cannot; its log has the reason",
+        "through the host: updates are not recorded (ACORN_CUDA_WITHOUT=graphs or "
+        "CUDA_LAUNCH_BLOCKING=1)"},
        3},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -141,16 +151,28 @@ static void another_major_version_is_refused(void **state) {
   device_destroy(device);
 }
 
-/* ---- one that is missing */
+/* ---- what trains */
 
-struct loss {
-  const char *signal; /* RANK:SUM:SIGNAL */
-  int timeout_ms, updates;
-  const char *sentence;
+/* Which of a learner's batches an update is of. */
+static int first_batch(int rank, int number) {
+  (void)rank;
+  (void)number;
+  return 0;
+}
+
+/* Before the first device of this process is made. */
+struct plan {
+  const char *machine; /* of learner 1; NULL: as that of the others */
+  int (*batch)(int rank, int number);
 };
 
-/* Trains until the other one is missing: updates done, and whether what they made has stayed. */
+static const struct plan PLAIN = {NULL, first_batch};
+
+/* Trains until the other one is missing: updates done, whether what they made has stayed, the
+ * version, and graphs that were played. */
 static void train(struct peers_world *w, struct peers *peers, int rank) {
+  const struct plan *plan = w->context ? w->context : &PLAIN;
+  if (plan->machine && rank == 1) setenv("ACORN_EMULATED_CUDA", plan->machine, 1);
   struct device *device = peers_gpu(rank);
   (void)peers_join(peers, device);
   const struct network_config network_config = fixture_config("mlp", 1, ACTIVATION_TANH);
@@ -166,15 +188,18 @@ static void train(struct peers_world *w, struct peers *peers, int rank) {
   if (update_create(&update, device, network, algorithms_find(config.agent)->algorithm, &of_update,
                     &error) != STATUS_OK)
     fail_msg("%s", error.text);
-  struct train_batch *batch = fixture_batch(device, network, UNROLL, WINDOWS, (uint32_t)rank + 2);
+  struct train_batch *batch[BATCHES];
+  for (int i = 0; i < BATCHES; i++)
+    batch[i] = fixture_batch(device, network, UNROLL, WINDOWS, (uint32_t)(rank + i) + 2);
   size_t P = update_num_parameters(update);
   float *before = check_alloc(2 * P, sizeof(*before)), *after = before + P;
   enum status status = STATUS_OK;
   int updates = 0;
   for (; updates < MOST_UPDATES; updates++) {
     update_read_parameters(update, before);
-    peers_agree(peers, update, batch);
-    update_start(update, batch, 0);
+    const struct train_batch *next = batch[plan->batch(rank, updates)];
+    peers_agree(peers, update, next);
+    update_start(update, next, 0);
     status = update_finish(update, &stats, &error);
     if (status != STATUS_OK) break;
   }
@@ -182,11 +207,59 @@ static void train(struct peers_world *w, struct peers *peers, int rank) {
   w->result[rank].number[0] = updates;
   w->result[rank].number[1] = memcmp(before, after, P * sizeof(*before)) == 0;
   w->result[rank].number[2] = (double)update_version(update);
+  w->result[rank].number[3] = (double)emulated_cuda_count("cudaGraphLaunch");
   update_destroy(update);
-  train_batch_destroy(device, batch);
+  for (int i = 0; i < BATCHES; i++) train_batch_destroy(device, batch[i]);
   device_destroy(device);
   network_destroy(network);
 }
+
+static void check_trained(const struct peers_world *w, const char *what, int graphs) {
+  for (int r = 0; r < LEARNERS; r++) {
+    if (w->result[r].status != STATUS_OK) fail_msg("%s: %s", what, w->result[r].error);
+    assert_int_equal((int)w->result[r].number[0], MOST_UPDATES);
+    assert_int_equal((int)w->result[r].number[3], graphs);
+  }
+}
+
+/* ---- what is recorded */
+
+static void where_one_cannot_record_all_add_up_through_the_host(void **state) {
+  (void)state;
+  static const char *const table[] = {"gpus:4,no_captures", "gpus:4,no_graphs"};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct plan plan = {table[i], first_batch};
+    struct peers_world w = peers_world_create(LEARNERS);
+    w.context = &plan;
+    peers_world_run_all(&w, train);
+    check_trained(&w, table[i], 0);
+    peers_world_destroy(&w);
+  }
+}
+
+/* The same batches in every other update, and between those a new set of them each time. */
+static int often_the_first(int rank, int number) {
+  int set = number < 2 || number % 2 ? 0 : number / 2;
+  return rank == 0 ? set % BATCHES : set / BATCHES;
+}
+
+static void what_is_recorded_stays_while_it_is_used(void **state) {
+  (void)state;
+  struct plan plan = {NULL, often_the_first};
+  struct peers_world w = peers_world_create(LEARNERS);
+  w.context = &plan;
+  peers_world_run_all(&w, train);
+  check_trained(&w, "sets of batches", MOST_UPDATES / 2);
+  peers_world_destroy(&w);
+}
+
+/* ---- one that is missing */
+
+struct loss {
+  const char *signal; /* RANK:SUM:SIGNAL */
+  int timeout_ms, updates;
+  const char *sentence;
+};
 
 static void a_missing_learner_ends_the_others(void **state) {
   (void)state;
@@ -221,12 +294,39 @@ static void a_missing_learner_ends_the_others(void **state) {
   unsetenv("ACORN_EMULATED_NCCL_SIGNAL");
 }
 
+/* In a sum, or in the first call of NCCL, for longer than the timeout. */
+static void learners_that_were_stopped_together_go_on(void **state) {
+  (void)state;
+  static const char *const table[] = {"1:5:19", "1:0:19"};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    int stopped;
+    struct peers_world w = peers_world_create(LEARNERS);
+    w.timeout_ms = 2000;
+    setenv("ACORN_EMULATED_NCCL_SIGNAL", table[i], 1);
+    for (int r = 0; r < LEARNERS; r++) peers_world_start(&w, r, train);
+    assert_int_equal(waitpid(w.process[1], &stopped, WUNTRACED), w.process[1]);
+    assert_true(WIFSTOPPED(stopped));
+    clock_sleep_us(100 * 1000); /* until the other one waits for it */
+    kill(w.process[0], SIGSTOP);
+    clock_sleep_us((w.timeout_ms + 500) * 1000);
+    for (int r = LEARNERS - 1; r >= 0; r--) kill(w.process[r], SIGCONT);
+    peers_world_wait(&w);
+    check_trained(&w, table[i], MOST_UPDATES - 1);
+    peers_world_destroy(&w);
+  }
+  unsetenv("ACORN_EMULATED_NCCL_SIGNAL");
+}
+
 int main(void) {
   peers_use_gpus();
+  /* The first ones' learners make machines of their own, before this process has one. */
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(where_one_cannot_record_all_add_up_through_the_host),
+      cmocka_unit_test(sums_go_by_the_group_or_else_through_the_host),
       cmocka_unit_test(what_is_no_nccl_is_named),
       cmocka_unit_test(another_major_version_is_refused),
-      cmocka_unit_test(sums_go_by_the_group_or_else_through_the_host),
-      cmocka_unit_test(a_missing_learner_ends_the_others)};
+      cmocka_unit_test(what_is_recorded_stays_while_it_is_used),
+      cmocka_unit_test(a_missing_learner_ends_the_others),
+      cmocka_unit_test(learners_that_were_stopped_together_go_on)};
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }
