@@ -14,12 +14,14 @@
 #include "common/base/clock.h"
 #include "learner/experience/fifo.h"
 #include "learner/learn/algorithms.h"
+#include "learner/train/peers.h"
 #include "learner/train/trainer.h"
 #include "tests/unit/support/any_device.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
 #include "tests/unit/support/episodes.h"
+#include "tests/unit/support/temporary_folder.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 120000000 };
 enum { IMAGE_SIDE = 36, IMAGE_STRIDE = IMAGE_SIDE * IMAGE_SIDE };
@@ -30,6 +32,10 @@ struct logged {
   struct source *inner;
   char log[64];
   int count, lent;
+  /* Where that is not NULL: whether it had done all that it was given when a batch came back. */
+  struct device *reads;
+  uint64_t mark;
+  bool was_done;
   /* Given in turn in the place of the inner source's, always at once, until it ends; or NULL. */
   struct train_batch *endless[2];
   atomic_bool ended;
@@ -102,6 +108,7 @@ static void release_logged(struct source *source, struct train_batch *batch) {
   struct logged *logged = (struct logged *)source;
   note(logged, 'R');
   logged->lent--;
+  if (logged->reads) logged->was_done = logged->reads->ops->is_done(logged->reads, logged->mark);
   if (!logged->endless[0]) source_release(logged->inner, batch);
 }
 
@@ -480,6 +487,39 @@ static void the_learning_rate_follows_the_steps_of_the_run(void **state) {
   destroy(f);
 }
 
+/* ---- with other learners */
+
+/* One that ends with a batch in hand, which its device may still read. */
+static void a_batch_without_an_update_is_given_back_once_it_is_read(void **state) {
+  (void)state;
+  if (!device_name || strcmp(device_name, "cuda") != 0) return; /* whose streams can be held */
+  struct fixture *f = create();
+  struct error error;
+  struct peers *peers;
+  char path[TEMPORARY_PATH_BYTES];
+  snprintf(path, sizeof(path), "%s/peers", temporary_folder());
+  const struct peers_config alone = {
+      .path = path, .learners = 1, .timeout_ms = PATIENCE_US / 1000, .about = "same\n"};
+  assert_int_equal(peers_open(&peers, &alone, &error), STATUS_OK);
+  const struct trainer_config config = {.on_saved = count_saved, .context = f, .peers = peers};
+  trainer_destroy(f->trainer);
+  f->trainer = trainer_create(&config, f->trainer_device, f->update, &f->logged.source, f->weights,
+                              f->progress);
+  give_batches(f, 1, 1);
+  progress_stop(f->progress, STOP_SIGNAL);
+  emulated_cuda_hold();
+  f->logged.reads = f->trainer_device;
+  f->logged.mark = f->trainer_device->ops->mark(f->trainer_device);
+  trainer_start(f->trainer);
+  clock_sleep_us(50 * 1000); /* in which it would be given back */
+  emulated_cuda_let_go();
+  stop(f);
+  assert_string_equal(f->logged.log, "TR");
+  assert_true(f->logged.was_done);
+  destroy(f);
+  peers_close(peers);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_batch_is_an_update_and_is_published),
@@ -492,13 +532,15 @@ int main(void) {
       cmocka_unit_test(updates_overlap_on_an_asynchronous_device),
       cmocka_unit_test(a_buffer_is_filled_though_batches_never_end),
       cmocka_unit_test(the_learning_rate_follows_the_steps_of_the_run),
+      cmocka_unit_test(a_batch_without_an_update_is_given_back_once_it_is_read),
   };
-  int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
   emulated_cuda_use();
   static const char *const devices[] = {"guarded", "cuda"};
   for (int i = 0; i < 2; i++) {
     device_name = devices[i];
-    failed += cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
+    failed += cmocka_run_group_tests_name(device_name, tests, temporary_folder_setup,
+                                          temporary_folder_teardown);
   }
   return failed;
 }
