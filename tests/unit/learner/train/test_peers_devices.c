@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "learner/train/peers.h"
+#include "learner/train/trainer.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/learner/train/peers_devices_testing.h"
 
@@ -168,55 +169,74 @@ struct plan {
 
 static const struct plan PLAIN = {NULL, first_batch};
 
-/* Trains until the other one is missing: updates done, whether what they made has stayed, the
- * version, and graphs that were played. */
-static void train(struct peers_world *w, struct peers *peers, int rank) {
-  const struct plan *plan = w->context ? w->context : &PLAIN;
-  if (plan->machine && rank == 1) setenv("ACORN_EMULATED_CUDA", plan->machine, 1);
-  struct device *device = peers_gpu(rank);
-  (void)peers_join(peers, device);
+struct learner {
+  struct device *device;
+  struct network *network;
+  struct update *update;
+  struct train_batch *batch[BATCHES];
+};
+
+static struct learner begin(struct peers *peers, int rank) {
+  struct learner l = {.device = peers_gpu(rank)};
+  (void)peers_join(peers, l.device);
   const struct network_config network_config = fixture_config("mlp", 1, ACTIVATION_TANH);
-  struct network *network = fixture_network(&network_config);
+  l.network = fixture_network(&network_config);
   struct learner_options config = fixture_options();
   config.algorithm.batch_size = WINDOWS;
   struct update_config of_update = run_options_of_update(&config);
   of_update.policy = algorithms_find(config.agent)->policies[0];
   of_update.peers = peers;
-  struct update *update;
+  struct error error;
+  if (update_create(&l.update, l.device, l.network, algorithms_find(config.agent)->algorithm,
+                    &of_update, &error) != STATUS_OK)
+    fail_msg("%s", error.text);
+  for (int i = 0; i < BATCHES; i++)
+    l.batch[i] = fixture_batch(l.device, l.network, UNROLL, WINDOWS, (uint32_t)(rank + i) + 2);
+  return l;
+}
+
+static void end(struct learner *l) {
+  update_destroy(l->update);
+  for (int i = 0; i < BATCHES; i++) train_batch_destroy(l->device, l->batch[i]);
+  device_destroy(l->device);
+  network_destroy(l->network);
+}
+
+/* Trains until the other one is missing: updates done, whether what they made has stayed, the
+ * version, and graphs that were played. */
+static void train(struct peers_world *w, struct peers *peers, int rank) {
+  const struct plan *plan = w->context ? w->context : &PLAIN;
+  if (plan->machine && rank == 1) setenv("ACORN_EMULATED_CUDA", plan->machine, 1);
+  struct learner l = begin(peers, rank);
   struct update_stats stats;
   struct error error;
-  if (update_create(&update, device, network, algorithms_find(config.agent)->algorithm, &of_update,
-                    &error) != STATUS_OK)
-    fail_msg("%s", error.text);
-  struct train_batch *batch[BATCHES];
-  for (int i = 0; i < BATCHES; i++)
-    batch[i] = fixture_batch(device, network, UNROLL, WINDOWS, (uint32_t)(rank + i) + 2);
-  size_t P = update_num_parameters(update);
+  size_t P = update_num_parameters(l.update);
   float *before = check_alloc(2 * P, sizeof(*before)), *after = before + P;
   enum status status = STATUS_OK;
   int updates = 0;
   for (; updates < MOST_UPDATES; updates++) {
-    update_read_parameters(update, before);
-    const struct train_batch *next = batch[plan->batch(rank, updates)];
-    peers_agree(peers, update, next);
-    update_start(update, next, 0);
-    status = update_finish(update, &stats, &error);
+    update_read_parameters(l.update, before);
+    const struct train_batch *next = l.batch[plan->batch(rank, updates)];
+    peers_agree(peers, l.update, next);
+    update_start(l.update, next, 0);
+    status = update_finish(l.update, &stats, &error);
     if (status != STATUS_OK) break;
   }
-  update_read_parameters(update, after);
+  peers_meet(peers);
+  update_read_parameters(l.update, after);
   w->result[rank].number[0] = updates;
   w->result[rank].number[1] = memcmp(before, after, P * sizeof(*before)) == 0;
-  w->result[rank].number[2] = (double)update_version(update);
+  w->result[rank].number[2] = (double)update_version(l.update);
   w->result[rank].number[3] = (double)emulated_cuda_count("cudaGraphLaunch");
-  update_destroy(update);
-  for (int i = 0; i < BATCHES; i++) train_batch_destroy(device, batch[i]);
-  device_destroy(device);
-  network_destroy(network);
+  end(&l);
 }
 
 static void check_trained(const struct peers_world *w, const char *what, int graphs) {
+  for (int r = 0; r < LEARNERS; r++)
+    if (w->result[r].status != STATUS_OK)
+      print_message("%s, learner %d: %s\n", what, r, w->result[r].error);
   for (int r = 0; r < LEARNERS; r++) {
-    if (w->result[r].status != STATUS_OK) fail_msg("%s: %s", what, w->result[r].error);
+    assert_int_equal(w->result[r].status, STATUS_OK);
     assert_int_equal((int)w->result[r].number[0], MOST_UPDATES);
     assert_int_equal((int)w->result[r].number[3], graphs);
   }
@@ -250,6 +270,63 @@ static void what_is_recorded_stays_while_it_is_used(void **state) {
   w.context = &plan;
   peers_world_run_all(&w, train);
   check_trained(&w, "sets of batches", MOST_UPDATES / 2);
+  peers_world_destroy(&w);
+}
+
+/* Five sets of batches in turn. Learner 0 has its next batch at every second look, learner 1 at
+ * every third, and an update waits for both: most meetings lead to none. */
+struct in_turn {
+  struct source source; /* first */
+  struct learner *learner;
+  struct progress *progress;
+  int rank, looks;
+};
+
+static struct train_batch *take_in_turn(struct source *source, int64_t wait_us) {
+  static const int set[][LEARNERS] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {1, 2}};
+  (void)wait_us;
+  struct in_turn *in_turn = (struct in_turn *)source;
+  int period = 2 + in_turn->rank, number = in_turn->looks++ / period;
+  if (number == MOST_UPDATES) progress_stop(in_turn->progress, STOP_SIGNAL);
+  if (number == MOST_UPDATES || in_turn->looks % period != 0) return NULL;
+  return in_turn->learner->batch[set[number % 5][in_turn->rank]];
+}
+
+static void release_in_turn(struct source *source, struct train_batch *batch) {
+  (void)source;
+  (void)batch;
+}
+
+static const struct source_ops IN_TURN = {.take = take_in_turn, .release = release_in_turn};
+
+static void train_in_turn(struct peers_world *w, struct peers *peers, int rank) {
+  struct learner l = begin(peers, rank);
+  train_batch_make_blank(l.device, l.batch[BATCHES - 1]);
+  const struct progress_config of_progress = {.target_return = NAN};
+  struct progress *progress = progress_create(&of_progress);
+  struct weights *weights = weights_create(l.device, update_num_parameters(l.update));
+  struct in_turn in_turn = {{&IN_TURN}, &l, progress, rank, 0};
+  const struct trainer_config config = {.peers = peers,
+                                        .blank = l.batch[BATCHES - 1],
+                                        .total_steps = INT64_MAX,
+                                        .all_together = true};
+  struct trainer *trainer =
+      trainer_create(&config, l.device, l.update, &in_turn.source, weights, progress);
+  trainer_start(trainer);
+  trainer_join(trainer);
+  w->result[rank].number[0] = (double)trainer_report(trainer).updates;
+  w->result[rank].number[3] = (double)emulated_cuda_count("cudaGraphLaunch");
+  trainer_destroy(trainer);
+  weights_destroy(weights);
+  progress_destroy(progress);
+  end(&l);
+}
+
+static void meetings_without_an_update_use_up_no_recording(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(LEARNERS);
+  peers_world_run_all(&w, train_in_turn);
+  check_trained(&w, "batches in turn", MOST_UPDATES - 5);
   peers_world_destroy(&w);
 }
 
@@ -326,6 +403,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_nccl_is_named),
       cmocka_unit_test(another_major_version_is_refused),
       cmocka_unit_test(what_is_recorded_stays_while_it_is_used),
+      cmocka_unit_test(meetings_without_an_update_use_up_no_recording),
       cmocka_unit_test(a_missing_learner_ends_the_others),
       cmocka_unit_test(learners_that_were_stopped_together_go_on)};
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);

@@ -119,6 +119,7 @@ static void train(double *number, const struct row *row, struct peers *peers, in
     if (peers) peers_agree(peers, update, next);
     stats = fixture_step(update, next, 0);
   }
+  if (peers) peers_meet(peers);
   update_save(update);
   double passes = algorithms_find(config.agent)->algorithm->passes
                       ? (double)*(const int64_t *)fixture_item(update, "update/steps").data
