@@ -118,10 +118,23 @@ static bool agree(const emulated_tensor *x, const emulated_filter *w, const emul
          y->w == places(x->w, window->left, w->w, window->across);
 }
 
+/* Whether the text up to its end or a comma is this word. */
+static bool is_word(const char *text, const char *word) {
+  size_t length = strcspn(text, ",");
+  return length == strlen(word) && strncmp(text, word, length) == 0;
+}
+
 /* Whether ACORN_EMULATED_CUDA has the word (dnn_refuses:, dnn_lacks:) with that pass. */
 static bool has_word(const char *word, const char *pass) {
-  const char *machine = getenv("ACORN_EMULATED_CUDA"), *found = machine ? strstr(machine, word) : 0;
-  return found && strcmp(found + strlen(word), pass) == 0;
+  const char *found = getenv("ACORN_EMULATED_CUDA");
+  while (found && (found = strstr(found, word))) {
+    found += strlen(word);
+    if (is_word(found, pass)) return true;
+    if (!is_word(found, "forward") && !is_word(found, "inputs") && !is_word(found, "weights"))
+      EMULATED_FAIL("ACORN_EMULATED_CUDA: %s has no pass '%s': forward, inputs or weights", word,
+                    found);
+  }
+  return false;
 }
 
 template <typename F>

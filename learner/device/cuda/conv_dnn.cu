@@ -37,8 +37,9 @@
 
 enum dnn_pass { DNN_FORWARD, DNN_INPUTS, DNN_WEIGHTS, DNN_PASSES };
 
-/* What cuDNN needs for one shape; each pass is worked out when it is first asked for, so that one
- * without an algorithm does not take the others with it. */
+/* What cuDNN needs for one shape; each pass is worked out when it is first asked for. Forward and
+ * backward passes are independent: where one has no algorithm the other keeps its own. A backward
+ * pass needs that of the weights and, where it has dx, that of the inputs. */
 struct dnn_plan {
   struct conv_shape shape;
   bool tf32, asked[DNN_PASSES], usable[DNN_PASSES], worked[DNN_PASSES]; /* worked: at least once */
@@ -213,6 +214,7 @@ static bool takes(struct cuda *cuda, const struct conv_shape *s) {
 /* Whether a pass was computed. One that is refused at once is left to columns. */
 static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
                   cudnnStatus_t status) {
+  static bool warned;
   if (status == CUDNN_STATUS_SUCCESS) return p->worked[pass] = true;
   /* Version 9 has reasons of it in the lower digits. */
   bool refused =
@@ -220,8 +222,10 @@ static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
   if (!refused || p->worked[pass])
     cuda_failed(__FILE__, __LINE__, "convolution", "cuDNN", dnn->cudnnGetErrorString(status));
   (void)cudaGetLastError();
-  cuda_warn("cuDNN refuses a convolution that it offered; Acorn's own kernels compute it");
-  return p->usable[pass] = false;
+  p->usable[pass] = false;
+  if (!__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
+    cuda_warn("cuDNN refuses a convolution that it offered; Acorn's own kernels compute it");
+  return false;
 }
 
 /* ---- weights */
@@ -366,8 +370,8 @@ static bool gradient_of_inputs(struct dnn *dnn, struct dnn_plan *p, const struct
                                                  b->open ? room->through : b->dx));
 }
 
-/* Tries the passes that have not worked yet, before anything but scratch memory, and dx where it is
- * not added to, has changed. */
+/* Tries the passes that have not worked yet; one that is refused leaves all of it to columns, so
+ * nothing but scratch memory, and dx where it is not added to, may have changed before. */
 static bool try_backward(struct dnn *dnn, struct dnn_plan *p, const struct conv_backward *b,
                          const struct backward_room *room) {
   return (p->worked[DNN_WEIGHTS] || gradient_of_weights(dnn, p, b, room)) &&

@@ -80,6 +80,10 @@ void emulated_cuda_hold(void) {
   emulated("emulated_hold")();
 }
 
+void emulated_cuda_spare(void) {
+  emulated("emulated_spare")();
+}
+
 void emulated_cuda_let_go(void) {
   emulated("emulated_let_go")();
 }

@@ -31,8 +31,10 @@ int emulated_cuda_take_nodes(const char *what);
 bool emulated_cuda_is_used(void);
 
 /* Only where that is so: a stop of its streams, which do not run what they are given from the hold
- * on until they are let go. */
+ * on until they are let go. What they are given after the spare runs at once on a stream that has
+ * nothing that is held. */
 void emulated_cuda_hold(void);
+void emulated_cuda_spare(void);
 void emulated_cuda_let_go(void);
 
 #endif

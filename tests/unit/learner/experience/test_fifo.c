@@ -18,7 +18,15 @@
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/emulated_cuda.h"
 
-enum { SLOTS = 5, T = 4, N = 3, STRIDE = 16, STATE = 2, PATIENCE_US = 20 * 1000 * 1000 };
+enum {
+  SLOTS = 5,
+  T = 4,
+  N = 3,
+  STRIDE = 16,
+  STATE = 2,
+  PATIENCE_US = 20 * 1000 * 1000,
+  HELD_US = 50000
+};
 
 struct world {
   struct device *device, *trainer_device;
@@ -160,6 +168,7 @@ static void test_windows_come_out_in_order_and_whole(void **state) {
   world_destroy(world);
 }
 
+/* Only the gathers are held: the trainer's stream could run, and waits for them. */
 static void test_a_batch_is_taken_before_it_is_gathered(void **state) {
   (void)state;
   if (!emulated_cuda_is_used()) return;
@@ -169,8 +178,14 @@ static void test_a_batch_is_taken_before_it_is_gathered(void **state) {
   emulated_cuda_hold();
   for (int i = 0; i < N; i++) source_give(world->source, world->pages, &given[i], 0);
   source_flush(world->source, world->pages);
+  emulated_cuda_spare();
   struct train_batch *batch = source_take(world->source);
+  struct device *trainer = world->trainer_device;
+  uint64_t mark = trainer->ops->mark(trainer);
+  clock_sleep_us(HELD_US);
+  bool is_early = trainer->ops->is_done(trainer, mark);
   emulated_cuda_let_go();
+  assert_false(is_early);
   for (int i = 0; i < N; i++) assert_true(matches(world, batch, i));
   source_release(world->source, batch);
   world_destroy(world);
