@@ -3,7 +3,7 @@
 # missing) or in an unpacked bundle (make bundle). Each part ends within 9 minutes, prints a table
 # and writes it as markdown, for docs/gpu.md, to build/gpu_check/PART.md.
 #   smoke  a first try, in 4 minutes: each step goes on where the one before failed, tells which of
-#          ACORN_CUDA_WITHOUT's ways mends a failing test, and leaves its log: all of them are in
+#          ACORN_CUDA_WITHOUT's ways makes a failing test pass, and leaves its log: all are in
 #          build/gpu_check/smoke.tar.gz, and in $OUT where that is set
 #   test   device tests against the reference, compute-sanitizer, the same seed twice, a run that
 #          learns
@@ -13,7 +13,8 @@
 # --pong    bench measures Pong's time to a mean of 18, and nothing else (needs ale-py)
 # --runs    bench measures whole runs, and nothing else
 # --device  another device than cuda, with --quick
-# Exit code 1: a must was missed; 2: it could not run, as where there is no GPU.
+# Exit code 1: a must was missed; 2: it could not run, as where there is no GPU; 143, 129: SIGTERM
+# or SIGHUP stopped it, with what it had started on the GPU.
 # Usage: scripts/gpu_check.sh [smoke|test|bench|torch] [--quick] [--pong] [--runs] [--device=NAME]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -75,7 +76,7 @@ check() {
 }
 
 # within SECONDS COMMAND...: bounded by that, and by what is left of this part. In the background,
-# so that a signal to this script is heeded at once.
+# so that a signal to this script is handled at once; in a subshell it ends the command, too.
 within() {
   local left=$((end - SECONDS)) limit=$1 code=0
   shift
@@ -83,9 +84,16 @@ within() {
   [ "$limit" -gt 0 ] || return 124
   timeout -k 5 "$limit" "$@" <&0 &
   running=$!
-  wait $running || code=$?
+  [ $BASHPID = $$ ] || trap 'kill "$running" 2>/dev/null' TERM
+  wait $running 2>/dev/null || code=$? # bash would name the signal in the log
   running=
   return $code
+}
+
+# Also those that run side by side, each in a subshell.
+end_programs() {
+  local program
+  for program in $(jobs -p); do kill "$program" 2>/dev/null; done
 }
 
 commit() {
@@ -99,10 +107,9 @@ library() {
 }
 
 describe() {
-  local gpu
-  gpu=$(timeout -k 5 10 nvidia-smi --query-gpu=name,memory.total,driver_version \
-    --format=csv,noheader 2>/dev/null)
-  mkdir -p "${report%/*}"
+  local gpu=
+  within 10 nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader \
+    >"$work/gpu" 2>/dev/null && gpu=$(<"$work/gpu")
   : >"$report"
   say "### gpu_check.sh $part, $(date -u '+%Y-%m-%d %H:%M') UTC, commit $(commit)"
   say ""
@@ -142,14 +149,17 @@ tests() {
   if [ -e Makefile ]; then make -s list-gpu-check; else find build/tests/unit -name 'test_*'; fi
 }
 
-# How the device describes itself, as `description`.
+# How the device describes itself, as `description`; where it was not opened, why.
 open_device() {
   local code=0
   within 60 "$bench" train 0 --env=cartpole --device="$device" >"$work/open" 2>&1 || code=$?
   description=$(sed -n 's/.*device="\([^"]*\)".*/\1/p' "$work/open")
   [ $code -eq 0 ] && return
-  [ $code -lt 124 ] || echo "bench_device: the device was not opened in 60 s" >>"$work/open"
-  echo "gpu_check.sh: $(tail -n 1 "$work/open")" >&2
+  case $code in
+    124 | 137) description="bench_device: the device was not opened in 60 s" ;;
+    *) description=$(grep -m 1 CHECK "$work/open" || tail -n 1 "$work/open") ;;
+  esac
+  say "gpu_check.sh: $description" >&2
   return 1
 }
 
@@ -162,7 +172,14 @@ learn() {
   rm -rf "${work:?}/$folder"
   within 240 build/launch "$@" --device="$device" --seed=1 --no_tensorboard --no_plot \
     --logdir="$work/$folder" >"$work/$folder.out" 2>"$work/$folder.err" </dev/null ||
-    tail -n 3 "$work/$folder.err"
+    { tail -n 3 "$work/$folder.err" && return 1; }
+}
+
+learn_cartpole() {
+  local mean=failed
+  learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000)) &&
+    mean=$(of "$(tail -n 1 "$work/learns.out")" return_mean)
+  figure "CartPole, mean return of the last 100 episodes" "$mean" ">= $((quick ? 1 : 450))"
 }
 
 # await LINES: until the metrics of the run that goes on have so many, or for a minute.
@@ -253,9 +270,9 @@ sanitized() {
 
 # twice WORDS...: the same run two times; whether the parameters are the same, bit for bit.
 twice() {
-  learn first "$@" --deterministic --precision=float32 --checkpoint_secs=0
-  learn second "$@" --deterministic --precision=float32 --checkpoint_secs=0
-  cmp "$work"/first/checkpoints/checkpoint-*.acorn "$work"/second/checkpoints/checkpoint-*.acorn
+  learn first "$@" --deterministic --precision=float32 --checkpoint_secs=0 &&
+    learn second "$@" --deterministic --precision=float32 --checkpoint_secs=0 &&
+    cmp "$work"/first/checkpoints/checkpoint-*.acorn "$work"/second/checkpoints/checkpoint-*.acorn
 }
 
 part_test() {
@@ -266,9 +283,7 @@ part_test() {
     check "the same seed twice: 84x84, impala_deep + LSTM, the same bits" \
       twice catch vtrace 2 16 --env_args='{"size": 84}' --network=impala_deep --lstm_size=256 \
       --total_steps=20000
-  learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
-  figure "CartPole, mean return of the last 100 episodes" \
-    "$(of "$(tail -n 1 "$work/learns.out")" return_mean)" ">= $((quick ? 1 : 450))"
+  learn_cartpole
   local all=(device/test_{steps,trace,recorded,operations,optimiser} train/test_cuda_updates)
   sanitize memcheck 150 device/test_{cuda_products,q_devices} "${all[@]}"
   sanitize synccheck 150 "${all[@]}"
@@ -289,7 +304,7 @@ keep_logs() {
 
 end_smoke() {
   [ -n "$result" ] || say "Result: FAIL, stopped after $((SECONDS - start)) s."
-  [ -z "$running" ] || kill "$running" 2>/dev/null
+  end_programs
   keep_logs
   rm -rf "$work"
 }
@@ -297,10 +312,8 @@ end_smoke() {
 # Before the GPU is touched: what a GPU that hangs leaves. A process that waits for one may not even
 # be killed, so this script ends by a signal of its own.
 begin_smoke() {
-  mkdir -p "${report%/*}"
-  echo "gpu_check.sh smoke, commit $(commit): the GPU has not been opened" >"$report"
   trap end_smoke EXIT
-  { timeout 250 tail --pid=$$ -f /dev/null; [ $? -ne 124 ] || kill $$; } >/dev/null 2>&1 &
+  { timeout 238 tail --pid=$$ -f /dev/null; [ $? -ne 124 ] || kill $$; } >/dev/null 2>&1 &
   environment >"$work/environment" 2>&1
 }
 
@@ -380,8 +393,8 @@ smoke_networks() {
   local name line
   export ACORN_TRACE_KERNELS=25
   for name in $([ -z "$quick" ] && echo "${names[@]}" inference || echo mlp); do
-    smoke_network "$name" >"$work/$name.line" 2>"$work/$name.err"
-    line=$(<"$work/$name.line")
+    line=
+    smoke_network "$name" >"$work/$name.line" 2>"$work/$name.err" && line=$(<"$work/$name.line")
     figure "$name: $([ "$name" = inference ] && echo served || echo trained) steps/s" \
       "$(of "$line" steps_per_second)" ">= 1"
     figure "the same: time that kernels ran over wall" "$(traced "$line" kernel_busy)" reported \
@@ -404,9 +417,7 @@ smoke_network() {
 part_smoke() {
   smoke_tests
   smoke_networks
-  learn learns cartpole vtrace 4 $((quick ? 8 : 64)) --total_steps=$((quick ? 2000 : 3000000))
-  figure "CartPole, mean return of the last 100 episodes" \
-    "$(of "$(tail -n 1 "$work/learns.out")" return_mean)" ">= $((quick ? 1 : 450))"
+  learn_cartpole
 }
 
 # ---- the cases of the table, that bench_torch_gpu.py knows by the same names
@@ -587,15 +598,20 @@ find_libraries
   echo "gpu_check.sh: --device=$device is for --quick" >&2
   exit 2
 }
-running='' result='' description='' start=$SECONDS
+running='' result='' description='' opened=1 start=$SECONDS
 end=$((start + ($([ $part = smoke ] && echo 235 || echo 525))))
+mkdir -p "${report%/*}"
+echo "gpu_check.sh $part, commit $(commit): the device has not been opened" >"$report"
+trap 'end_programs; rm -rf "$work"' EXIT
 [ $part != smoke ] || begin_smoke
 # A first try goes on where there is a GPU.
-open_device || { [ $part = smoke ] && { [ "$quick" ] || within 15 nvidia-smi -L; }; } || {
+open_device || opened=0
+[ $opened = 1 ] || { [ $part = smoke ] && { [ "$quick" ] || within 15 nvidia-smi -L; }; } || {
   result=none
   exit 2
 }
 describe "$description"
+[ $part != smoke ] || figure "the device opens" $opened ">= 1"
 "part_$part"
 say ""
 result=pass

@@ -56,7 +56,7 @@ end_interrupted() {
   kill -INT $$
 }
 
-# A signal to the script alone is heeded after the command that is running; bash would forget it if
+# A signal to the script alone is handled after the command that is running; bash would forget it if
 # that command went on.
 end_on_signals() {
   trap end_interrupted INT
@@ -65,8 +65,8 @@ end_on_signals() {
 }
 end_on_signals
 
-# hand_over PROGRAM WORDS...: goes on as that program. A signal that has come and was not heeded yet
-# ends the script before; exec with traps set would forget it.
+# hand_over PROGRAM WORDS...: goes on as that program. A signal that has come and was not handled
+# yet ends the script before; exec with traps set would forget it.
 hand_over() {
   trap - INT TERM HUP
   : # where bash looks for such a signal

@@ -11,7 +11,8 @@ trap 'rm -rf "$logs"' EXIT
 
 run_one() {
   local log=$1/${2//\//,}.log code=0
-  timeout -k 5 "${UNIT_SECONDS:-120}" "$2" >"$log" 2>&1 </dev/null || code=$?
+  # In this process group, so that what ends the script's group ends the program.
+  timeout --foreground -k 5 "${UNIT_SECONDS:-120}" "$2" >"$log" 2>&1 </dev/null || code=$?
   [ $code -eq 124 ] &&
     echo "stopped after ${UNIT_SECONDS:-120} s, in$(tail -n 1 "$log" | tr -d '[]')" >>"$log"
   echo "$code $2" >"$log.end"

@@ -164,8 +164,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 
 /* For tests, which look them up in the plugin. */
 #define EMULATED_EXPORT __attribute__((visibility("default")))
-/* Streams do not run what they are given from the hold on until they are let go; what they are given
- * after the spare is not held. */
+/* Streams do not run what they are given from the hold on until they are let go; what they are
+ * given after the spare is not held. */
 EMULATED_EXPORT void emulated_hold(void);
 EMULATED_EXPORT void emulated_spare(void);
 EMULATED_EXPORT void emulated_let_go(void);

@@ -38,6 +38,15 @@ pass_if "the tests run on the emulated device" tests
 ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=no_driver check test --quick
 refuses() { is "$code" 2 && says "gpu_check.sh: bench_device: no NVIDIA driver is installed"; }
 pass_if "without a driver it ends with the reason" refuses
+ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1 check test --quick
+refuses() { is "$code" 2 && says cudaErrorIllegalAddress && reported test cudaErrorIllegalAddress; }
+pass_if "a crash at the opening is named, in the report, too" refuses
+ACORN_CUDA_PLUGIN=$emulated ACORN_EMULATED_CUDA=kernel_error:1 check smoke --quick
+misses() {
+  is "$code" 1 && reported smoke '^Machine: .* Device: .*cudaErrorIllegalAddress' \
+    '^\| the device opens \| 0 \| >= 1 \| .*missed \|$'
+}
+pass_if "the first try goes on after it, and fails" misses
 check bench --device=cpu
 refuses() { is "$code" 2 && says "--device=cpu is for --quick"; }
 pass_if "only a GPU is measured" refuses
@@ -77,6 +86,23 @@ leaves() {
     tar -xOf logs/smoke.tar.gz ./environment | grep -q GNU/Linux
 }
 pass_if "one that is stopped leaves its reports" leaves
+
+# Stopped in the middle of the programs of device tests, one of which hangs.
+ACORN_CUDA_PLUGIN=$emulated "$tree/scripts/gpu_check.sh" test >out 2>err </dev/null &
+script=$!
+mapfile -t names < <(make -s -C "$tree" list-gpu-check | sed 's|.*/||')
+hangs() {
+  local program
+  program=$(pids "${names[@]}" | head -n 1)
+  [ -n "$program" ] && kill -STOP "$program" 2>/dev/null
+}
+wait_for 60 hangs
+kill -TERM $script
+code=0
+wait $script || code=$?
+none() { [ -z "$(pids "${names[@]}")" ]; }
+ends() { is "$code" 143 && wait_for 20 none; }
+pass_if "one that is stopped ends its programs" ends
 
 # ---- a figure that is missed, and a program that fails
 
