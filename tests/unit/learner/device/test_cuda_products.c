@@ -631,7 +631,7 @@ static void passes_are_asked_for_apart(struct both *t) {
 static void test_passes_that_cudnn_lacks(void **state) {
   (void)state;
   if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
-  setenv("ACORN_EMULATED_CUDA", "dnn_lacks:inputs", 1);
+  setenv("ACORN_EMULATED_CUDA", "dnn_lacks:inputs,gpus:1", 1);
   with_precision(passes_are_asked_for_apart, "float32");
   with_precision(convolutions, "float32");
   unsetenv("ACORN_EMULATED_CUDA");
