@@ -154,7 +154,7 @@ static struct fixture *create_with(const struct network_config *network, char *d
   f->pages = pages_create(f->device, &pages);
   bool overlaps = f->device->ops->asynchronous;
   struct fifo_config fifo = {.T = T, .N = N, .shape = shape, .lent_at_once = overlaps ? 2 : 1};
-  f->source = fifo_create(f->device, f->device, &fifo);
+  f->source = fifo_create(f->device, f->trainer_device, &fifo);
   f->weights = weights_create(f->device, network_num_parameters(f->network));
   struct progress_config progress = {.target_return = NAN};
   f->progress = progress_create(&progress);
