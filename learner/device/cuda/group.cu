@@ -46,7 +46,7 @@ struct group {
   void *comm;  /* NULL: not joined */
   int timeout_ms;
   int failed;         /* the result of the first sum that failed: none after it is asked for */
-  float *left;        /* memory of alloc_host, which kernels read: 1 once it has left */
+  uint32_t *left;     /* memory of alloc_host, which kernels read: 1 once it has left */
   real *left_by_then; /* memory of the device: what a sum's end has read there */
   bool is_leaving;
   pthread_t leaving; /* which ncclCommAbort may hold up until recordings are forgotten */
@@ -178,7 +178,7 @@ static enum status cuda_group_join(struct device *d, const char id[DEVICE_GROUP_
   struct nccl_id of_all;
   memcpy(of_all.bytes, id, sizeof of_all.bytes);
   group->timeout_ms = timeout_ms;
-  group->left = (float *)d->ops->alloc_host(d, sizeof *group->left);
+  group->left = (uint32_t *)d->ops->alloc_host(d, sizeof *group->left);
   group->left_by_then = (real *)d->ops->alloc(d, sizeof *group->left);
   int result = group->ncclCommInitRankConfig(&group->comm, learners, of_all, rank, &config);
   result = settle(d, result, timeout_ms / 2);
@@ -199,7 +199,7 @@ static void cuda_group_leave(struct device *d) {
   struct cuda *cuda = cuda_of_waiting(d);
   struct group *group = cuda->group;
   if (!group->comm || group->is_leaving) return;
-  __atomic_store_n((uint32_t *)group->left, 0x3f800000u, __ATOMIC_SEQ_CST);
+  __atomic_store_n(group->left, 1, __ATOMIC_SEQ_CST);
   group->is_leaving = pthread_create(&group->leaving, NULL, abort_comm, cuda) == 0;
   CHECK(group->is_leaving, "device cuda: no thread to leave a group by");
 }
@@ -223,8 +223,8 @@ void cuda_group_destroy(struct cuda *cuda) {
 /* ---- the sum */
 
 /* One thread reads it for all, so that all see the same. */
-KERNEL read_left(float *by_then, const volatile float *left) {
-  if (grid_first() == 0) *by_then = *left;
+KERNEL read_left(float *by_then, const uint32_t *left) {
+  if (grid_first() == 0) *by_then = READ_NOW(left) ? 1.0f : 0.0f;
 }
 
 KERNEL check_left(float *numbers, size_t n, const float *left) {

@@ -35,6 +35,13 @@
 #define UNROLL
 #endif
 
+/* A word that the host writes while a kernel runs. */
+#ifdef __CUDACC__
+#define READ_NOW(word) (*(const volatile uint32_t *)(word))
+#else
+#define READ_NOW(word) __atomic_load_n(word, __ATOMIC_ACQUIRE)
+#endif
+
 /* Fatal: names the call, the file and CUDA's error. */
 #define CUDA_CHECK(call) CUDA_CHECK_NAMED(call, #call)
 #define CUDA_CHECK_NAMED(call, name)                                            \
