@@ -349,7 +349,7 @@ static void a_missing_learner_ends_the_others(void **state) {
       {"1:1:9", 20000, 1, "learner 1 of 2 has ended"},
       {"1:2:9", 20000, 2, "learner 1 of 2 has ended"},
       {"0:9:9", 20000, 9, "learner 0 of 2 has ended"},
-      {"1:5:19", 1000, 5, "the devices of 2 learners have not added up within 1 s"},
+      {"1:5:19", 5000, 5, "the devices of 2 learners have not added up within 5 s"},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     const struct loss *loss = &table[i];
