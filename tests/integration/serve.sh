@@ -112,7 +112,8 @@ triton=$tree/build/triton/bin/python
 has_triton() { "$triton" -c 'import tritonclient.grpc, tritonclient.http' 2>/dev/null; }
 # by_triton TOKEN CERTIFICATE: all that they can ask.
 by_triton() {
-  "$triton" "$helpers/triton.py" "${url#*://}" "$grpc" a lstm "$number" "$@"
+  timeout $((30 * patience)) \
+    "$triton" "$helpers/triton.py" "${url#*://}" "$grpc" a lstm "$number" "$@"
 }
 if has_triton; then
   pass_if "Triton's clients" by_triton

@@ -4,6 +4,7 @@ of inputs, sequences, versions, what is refused.
 Usage: triton.py HTTP GRPC MODEL RECURRENT VERSION [TOKEN [CERTIFICATE]]: addresses HOST:PORT; MODEL
 is of CartPole, RECURRENT of T-maze.
 """
+import os
 import queue
 import sys
 
@@ -150,3 +151,5 @@ assert np.array_equal(by_http[0], by_grpc[0]) and by_http[1] == by_grpc[1]
 assert check_stream(client, by_grpc[0]) == by_grpc[1][0]
 if not token and not certificate:
     assert np.array_equal(check_contents(), by_http[0])
+sys.stdout.flush()
+os._exit(0)  # gRPC's threads may keep the interpreter from its end
