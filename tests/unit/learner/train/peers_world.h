@@ -12,6 +12,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #include "common/base/token.h"
 #include "learner/train/peers.h"
@@ -62,6 +65,10 @@ static inline struct peers_world peers_world_create(int learners) {
   for (int r = 0; r < learners; r++) w.at[r] = peers_world_by_net ? peers_world_address(r) : NULL;
   w.result = mmap(NULL, WORLD_MOST * sizeof(*w.result), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+/* A thread's stack may have been there, which ASan still marks as one. */
+#ifdef __SANITIZE_ADDRESS__
+  ASAN_UNPOISON_MEMORY_REGION(w.result, WORLD_MOST * sizeof(*w.result));
+#endif
   return w;
 }
 
