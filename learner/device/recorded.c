@@ -1,20 +1,17 @@
 #include "learner/device/recorded.h"
 
-static void make(struct recorded *recorded, struct device *device, void (*give)(void *context),
-                 void *context) {
-  if (device->ops->record(device)) {
-    give(context);
-    recorded->recording = device->ops->recorded(device);
-  }
-  recorded->failed = !recorded->recording;
-}
-
 void recorded_run(struct recorded *recorded, struct device *device, void (*give)(void *context),
                   void *context) {
   const struct device_ops *ops = device->ops;
   bool records =
       recorded->has_run && ops->record && !recorded->failed && !device_adds_by_host(device);
-  if (records && !recorded->recording) make(recorded, device, give, context);
+  if (records && !recorded->recording) {
+    if (ops->record(device)) {
+      give(context);
+      recorded->recording = ops->recorded(device);
+    }
+    recorded->failed = !recorded->recording;
+  }
   if (recorded->recording)
     ops->play(device, recorded->recording);
   else

@@ -78,6 +78,12 @@ wait_for() {
   return 1
 }
 
+# same_bits RUN RUN: the newest checkpoints of two run folders; where they differ is printed.
+same_bits() {
+  python3 "$tree/tests/integration/compare_checkpoints.py" "$@" >differences || cat differences
+  grep -q '^equal' differences
+}
+
 # pids NAME...: the processes of this test's runs with such a program name; they are known by their
 # environment. Zombies have none.
 pids() {

@@ -175,6 +175,8 @@ class OnnxPolicy:
             if len(input_shape) > len(shape):
                 self._kept.append(given)
         self._kept += [name for name in ("state_in", "previous_action") if name in self._inputs]
+        self._state_bytes = 1 + sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in
+                                    (self._inputs[name] for name in self._kept))
 
     def metadata(self, name):
         return self._metadata.get(name)
@@ -199,9 +201,7 @@ class OnnxPolicy:
         """See Policy.act."""
         rows, single = take_rows(self._tensors, observation)
         count = len(rows[0])
-        sizes = [dtype.itemsize * int(np.prod(shape))
-                 for dtype, shape in (self._inputs[name] for name in self._kept)]
-        state = take_state(state, (count, 1 + sum(sizes)))
+        state = take_state(state, (count, self._state_bytes))
         feed = self._unpack(state)
         for name, x in zip(self._names, rows):
             frames = feed.get(name)  # the newest first
