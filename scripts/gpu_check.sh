@@ -5,26 +5,31 @@
 #   smoke  a first try, in 4 minutes: each step goes on where the one before failed, tells which of
 #          ACORN_CUDA_WITHOUT's ways makes a failing test pass, and leaves its log: all are in
 #          build/gpu_check/smoke.tar.gz, and in $OUT where that is set
-#   test   device tests against the reference, compute-sanitizer, the same seed twice, a run that
-#          learns
+#   test   device tests against the reference, the same seed twice, a run that learns
+#   sanitize  device tests under compute-sanitizer, as many as end in time
 #   bench  updates and inference, how busy the GPU is, bytes to it for each step, whole runs
-#   torch  updates and inference beside PyTorch's best (PYTHON names a Python that has PyTorch)
+#   torch  updates and inference beside PyTorch's best (PYTHON names a Python that has PyTorch); of
+#          deep, shallow, r2d2, mlp and inference those that are named, or all
+# --seconds=N  ends what is still running after so many seconds
 # --quick   few steps and small networks: shows that the script works, and measures nothing
 # --pong    bench measures Pong's time to a mean of 18, and nothing else (needs ale-py)
 # --runs    bench measures whole runs, and nothing else
 # --device  another device than cuda, with --quick
 # Exit code 1: a must was missed; 2: it could not run, as where there is no GPU; 143, 129: SIGTERM
 # or SIGHUP stopped it, with what it had started on the GPU.
-# Usage: scripts/gpu_check.sh [smoke|test|bench|torch] [--quick] [--pong] [--runs] [--device=NAME]
+# Usage: scripts/gpu_check.sh [smoke|test|sanitize|bench|torch [NAME ...]] [--seconds=N] [--quick]
+#        [--pong] [--runs] [--device=NAME]
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
 [ -z "${OUT:-}" ] || OUT=$(realpath -m -- "$OUT") # the next line changes the folder
 . "$root/tests/bench/lib.sh"
-part=test quick='' pong='' runs='' device=cuda
+part=test quick='' pong='' runs='' device=cuda seconds='' chosen=()
 for word in "$@"; do
   case "$word" in
-    smoke | test | bench | torch) part=$word ;;
+    smoke | test | sanitize | bench | torch) part=$word ;;
+    deep | shallow | r2d2 | mlp | inference) chosen+=("$word") ;;
+    --seconds=[1-9]*) seconds=${word#*=} ;;
     --quick) quick=1 ;;
     --pong) pong=1 part=bench ;;
     --runs) runs=1 part=bench ;;
@@ -228,17 +233,37 @@ test_devices() {
   figure "device tests that fail, beside ${line%% *} that pass" "${failed:-failed}" "<= 0"
 }
 
-# sanitize TOOL SECONDS PROGRAM...: errors that compute-sanitizer finds; the programs side by side.
+# twice WORDS...: the same run two times; whether the parameters are the same, bit for bit.
+twice() {
+  learn first "$@" --deterministic --precision=float32 --checkpoint_secs=0 &&
+    learn second "$@" --deterministic --precision=float32 --checkpoint_secs=0 &&
+    cmp "$work"/first/checkpoints/checkpoint-*.acorn "$work"/second/checkpoints/checkpoint-*.acorn
+}
+
+part_test() {
+  test_devices
+  check "the same seed twice: CartPole, the same bits" \
+    twice cartpole vtrace 2 16 --batch_size=8 --total_steps=$((quick ? 4000 : 200000))
+  [ -n "$quick" ] ||
+    check "the same seed twice: 84x84, impala_deep + LSTM, the same bits" \
+      twice catch vtrace 2 16 --env_args='{"size": 84}' --network=impala_deep --lstm_size=256 \
+      --total_steps=20000
+  learn_cartpole
+}
+
+# ---- sanitize
+
+# sanitize TOOL PROGRAM...: errors that compute-sanitizer finds; the programs side by side.
 sanitize() {
-  local tool=$1 seconds=$2 program sanitizer
-  shift 2
+  local tool=$1 program sanitizer
+  shift
   sanitizer=$(scripts/find_cuda.sh sanitizer)
   [ -n "$sanitizer" ] && [ -z "$quick" ] || return
   for program in "$@"; do
     local log=$work/$tool-${program##*/}
     {
       code=0
-      within "$seconds" "$sanitizer" --tool "$tool" --error-exitcode 99 \
+      within 500 "$sanitizer" --tool "$tool" --error-exitcode 99 \
         "build/tests/unit/learner/$program" >"$log" 2>&1 </dev/null || code=$?
       echo $code >"$log.end"
     } &
@@ -256,7 +281,7 @@ sanitized() {
     case $code in
       '') [ -n "$quick" ] || why="it is not here" ;;
       0) ran=$((ran + 1)) ;;
-      124 | 137) echo "$tool: $program did not end in time" ;;
+      124 | 137) why="none ended in time" && echo "$tool: $program did not end in time" ;;
       99)
         ran=$((ran + 1)) errors=$((errors + 1))
         echo "$tool: $program" && grep -E '=========' "$log" | head -n 30
@@ -268,30 +293,20 @@ sanitized() {
   figure "compute-sanitizer $tool: programs with errors, of $ran of $#" "$errors" "<= 0" "$why"
 }
 
-# twice WORDS...: the same run two times; whether the parameters are the same, bit for bit.
-twice() {
-  learn first "$@" --deterministic --precision=float32 --checkpoint_secs=0 &&
-    learn second "$@" --deterministic --precision=float32 --checkpoint_secs=0 &&
-    cmp "$work"/first/checkpoints/checkpoint-*.acorn "$work"/second/checkpoints/checkpoint-*.acorn
-}
-
-part_test() {
-  test_devices
-  check "the same seed twice: CartPole, the same bits" \
-    twice cartpole vtrace 2 16 --batch_size=8 --total_steps=$((quick ? 4000 : 200000))
-  [ -n "$quick" ] ||
-    check "the same seed twice: 84x84, impala_deep + LSTM, the same bits" \
-      twice catch vtrace 2 16 --env_args='{"size": 84}' --network=impala_deep --lstm_size=256 \
-      --total_steps=20000
-  learn_cartpole
-  local all=(device/test_{steps,trace,recorded,operations,optimiser} train/test_cuda_updates)
-  sanitize memcheck 150 device/test_{cuda_products,q_devices} "${all[@]}"
-  sanitize synccheck 150 "${all[@]}"
-  sanitize racecheck 150 "${all[@]}"
+part_sanitize() {
+  local tool all=(device/test_{steps,trace,recorded,operations,optimiser} train/test_cuda_updates)
+  local -A programs=([racecheck]="${all[*]}" [synccheck]="${all[*]}"
+    [memcheck]="device/test_cuda_products device/test_q_devices ${all[*]}")
+  local -a list
+  for tool in "${!programs[@]}"; do
+    read -ra list <<<"${programs[$tool]}"
+    sanitize "$tool" "${list[@]}"
+  done
   wait
-  sanitized memcheck device/test_{cuda_products,q_devices} "${all[@]}"
-  sanitized synccheck "${all[@]}"
-  sanitized racecheck "${all[@]}"
+  for tool in "${!programs[@]}"; do
+    read -ra list <<<"${programs[$tool]}"
+    sanitized "$tool" "${list[@]}"
+  done
 }
 
 # ---- smoke
@@ -313,7 +328,7 @@ end_smoke() {
 # be killed, so this script ends by a signal of its own.
 begin_smoke() {
   trap end_smoke EXIT
-  { timeout 238 tail --pid=$$ -f /dev/null; [ $? -ne 124 ] || kill $$; } >/dev/null 2>&1 &
+  { timeout $((seconds + 3)) tail --pid=$$ -f /dev/null; [ $? -ne 124 ] || kill $$; } >/dev/null 2>&1 &
   environment >"$work/environment" 2>&1
 }
 
@@ -554,7 +569,7 @@ part_bench() {
 # What PyTorch compiles is kept in its cache: all cases side by side, before one is measured.
 compile_torch() {
   local name
-  for name in "${names[@]}" inference; do
+  for name in "${chosen[@]}"; do
     within 120 "${PYTHON:-python3}" tests/bench/bench_torch_gpu.py "$name" --seconds=0 \
       >"$work/compile-$name" 2>&1 &
   done
@@ -564,8 +579,9 @@ compile_torch() {
 # Ours before and after PyTorch's, in turns; medians.
 part_torch() {
   local name python=${PYTHON:-python3} mode theirs must
+  [ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}" inference)
   [ -n "$quick" ] || compile_torch
-  for name in "${names[@]}" inference; do
+  for name in "${chosen[@]}"; do
     mode=train must=">= 1.0"
     [ "$name" != mlp ] || must=">= 1.5"
     [ "$name" != inference ] || mode=serve must="<= 1.0"
@@ -599,7 +615,8 @@ find_libraries
   exit 2
 }
 running='' result='' description='' opened=1 start=$SECONDS
-end=$((start + ($([ $part = smoke ] && echo 235 || echo 525))))
+seconds=${seconds:-$([ $part = smoke ] && echo 235 || echo 525)}
+end=$((start + seconds))
 mkdir -p "${report%/*}"
 echo "gpu_check.sh $part, commit $(commit): the device has not been opened" >"$report"
 trap 'end_programs; rm -rf "$work"' EXIT
