@@ -44,7 +44,7 @@ low=bf16
 [ "$device" = cuda ] || low=auto # not every processor has it
 bench=build/tests/bench/bench_device
 report=build/gpu_check/$part.md
-code=0
+missed=0 # whether a must was; the functions below have a code of their own
 
 # ---- the report
 
@@ -61,7 +61,7 @@ figure() {
   fi
   if ! line=$(row "$1" "$2" "$3") &&
     { [[ $part = @(test|smoke) ]] || [ -z "$quick" ] || [ "$2" = failed ]; }; then
-    code=1
+    missed=1
   fi
   printf '%s\n' "$line"
   case "$line" in
@@ -632,7 +632,7 @@ describe "$description"
 "part_$part"
 say ""
 result=pass
-[ $code -eq 0 ] || result=FAIL
+[ $missed -eq 0 ] || result=FAIL
 say "Result: $result, in $((SECONDS - start)) s."
 echo "$report"
-exit $code
+exit $missed

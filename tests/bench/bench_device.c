@@ -17,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "learner/run/run_environment.h"
+#include "learner/run/run_experience.h"
 #include "learner/run/run_options.h"
 #include "learner/run/run_parts.h"
 #include "tests/bench/gpu_trace.h"
@@ -170,7 +171,7 @@ static void make_training(struct synthetic *synthetic) {
                            (int)options.algorithm.batch_size, &run.shape);
     fill_batch(synthetic->batch[i], (uint32_t)i + 1);
   }
-  struct trainer_config config = {0};
+  struct trainer_config config = {.overlaps = run_updates_overlap(&run)};
   run.trainer = trainer_create(&config, run.trainer_device, run.update, &synthetic->source,
                                run.weights, run.progress);
 }

@@ -21,6 +21,7 @@
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/host_batch.h"
 #include "tests/unit/support/episodes.h"
+#include "tests/unit/support/skip.h"
 #include "tests/unit/support/temporary_folder.h"
 
 enum { T = 4, N = 2, STRIDE = 16, PATIENCE_US = 120000000 };
@@ -492,7 +493,8 @@ static void the_learning_rate_follows_the_steps_of_the_run(void **state) {
 /* One that ends with a batch in hand, which its device may still read. */
 static void a_batch_without_an_update_is_given_back_once_it_is_read(void **state) {
   (void)state;
-  if (!device_name || strcmp(device_name, "cuda") != 0) return; /* whose streams can be held */
+  if (!device_name || strcmp(device_name, "cuda") != 0) return;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only"); /* whose streams are held */
   struct fixture *f = create();
   struct error error;
   struct peers *peers;
