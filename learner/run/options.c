@@ -90,8 +90,9 @@ static const struct option rows[] = {
         "evaluation environments that may join"),
     INT("max_envs", max_envs, "0", 0, 65536, SERVING,
         "training environments that may join; 0: twice num_envs"),
-    INT("queues", queues, "0", 0, 64, SERVING,
-        "completion-queue threads; 0: one, which also runs inference"),
+    INT("queues", queues, "-1", -1, 64, SERVING,
+        "completion-queue threads; 0: one, which also runs inference; -1: 0, and on a GPU one for "
+        "each 4 cores, 2 to 4, if there are so many"),
     INT("target_rows", target_rows, "0", 0, 65536, SERVING,
         "rows that start an inference batch; 0: half of the live environments. Where the algorithm "
         "is synchronous: num_envs"),

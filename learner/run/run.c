@@ -101,7 +101,7 @@ enum status run_start(struct run *run, struct error *error) {
   struct serve_config config = {
       .listen = run->options->listen,
       .credentials = run->credentials,
-      .queues = (int)run->options->queues,
+      .queues = run_num_queues(run),
       .max_message_bytes = rows_bytes > piece_bytes ? rows_bytes : piece_bytes,
       .methods = run_parameters_methods(run->parameters),
       .num_methods = RUN_PARAMETERS_METHODS};

@@ -155,6 +155,16 @@ static int target_rows(const struct run *run) {
   return is_synchronous(run) ? (int)options->num_envs : 0;
 }
 
+/* Where a GPU computes, a message costs its copying, which threads share (docs/gpu.md). */
+int run_num_queues(const struct run *run) {
+  enum { CORES_OF_ONE = 4, LEAST = 2, MOST = 4 };
+  const struct learner_options *options = run->options;
+  if (options->queues >= 0) return (int)options->queues;
+  long threads = sysconf(_SC_NPROCESSORS_ONLN) / CORES_OF_ONE;
+  bool shares = run->inference_device->ops->asynchronous && !options->deterministic;
+  return !shares || threads < LEAST ? 0 : threads < MOST ? (int)threads : MOST;
+}
+
 /* Where inference waits for updates, a batch must not have begun before. */
 static int batches_at_a_time(const struct run *run) {
   bool waits = run->options->deterministic || is_synchronous(run);
@@ -172,7 +182,7 @@ static struct exploration exploration_at_checkpoint(const struct run *run) {
 
 void run_make_serving(struct run *run) {
   const struct learner_options *options = run->options;
-  int slots = run->num_train_slots + run->num_eval_slots;
+  int slots = run->num_train_slots + run->num_eval_slots, queues = run_num_queues(run);
   if (run->evaluates) run->exploration = exploration_at_checkpoint(run);
   uint32_t restarts = run->trainer ? (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) : 0;
   struct leases_config leases = {
@@ -204,7 +214,7 @@ void run_make_serving(struct run *run) {
   struct ingress_config ingress = {.environment = run->identity,
                                    .space = run->space,
                                    .num_train_slots = run->num_train_slots,
-                                   .num_queues = options->queues ? (int)options->queues : 1,
+                                   .num_queues = queues ? queues : 1,
                                    .evaluate = run->evaluates,
                                    .deterministic = options->deterministic};
   run->ingress = ingress_create(&ingress, run->leases, run->batcher, run->progress);

@@ -6,7 +6,7 @@
 make -s -C "$tree" all build/tests/libidle.so >make.log 2>&1 || cat make.log
 
 ACORN_CUDA_PLUGIN=$tree/build/tests/libidle.so ACORN_IDLE_US=60000000 \
-  "$tree/build/learner" --env=cartpole --agent=vtrace --device=cuda --num_envs=2 \
+  "$tree/build/learner" --env=cartpole --agent=vtrace --device=cuda --queues=0 --num_envs=2 \
   --listen="unix:$work/socket" --logdir=run --total_steps=1e12 >out 2>err &
 actor() { # TASK
   "$tree/build/actor" --env=cartpole --learner="unix:$work/socket" --task="$1" --envs=1 \
