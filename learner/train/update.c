@@ -13,9 +13,10 @@
 #include "learner/train/optimizer.h"
 #include "learner/train/reduction.h"
 #include "learner/train/state.h"
+#include "learner/train/together.h"
 #include "learner/train/update_stats.h"
 
-enum { MAX_FLIGHTS = 4, MAX_TOGETHER = 8 };
+enum { MAX_FLIGHTS = 4 };
 
 /* What each batch of the source has of its own: the update after it may be started before it has
  * been finished, and what is recorded reads and writes these addresses. */
@@ -31,15 +32,6 @@ struct flight {
   struct schedule in_force;
   double lag_updates;
   uint64_t mark; /* when the scalars are there, and the priorities */
-};
-
-/* An update of several learners whose devices are a group, by the places of their batches: a sum in
- * a graph must be in the graphs of all, so that all record, and play, at the same time. All
- * learners have the same ones, since all know all places. */
-struct together {
-  double place[PEERS_MAX]; /* 0: unused */
-  int64_t agreed;          /* its last agreement, of num_agreed */
-  struct recorded recorded;
 };
 
 struct update {
@@ -58,9 +50,7 @@ struct update {
 
   struct flight flight[MAX_FLIGHTS];
   int num_flights;
-  struct together together[MAX_TOGETHER];
-  int64_t num_agreed;                         /* so far */
-  struct together *agreed;                    /* for the next update; NULL: none */
+  struct together together;
   struct flight *running[UPDATE_MAX_RUNNING]; /* started and not finished, the oldest first */
   int num_running;
 
@@ -177,6 +167,7 @@ enum status update_create(struct update **out, struct device *device, const stru
                       .network = network,
                       .T = config->window_steps,
                       .N = config->num_windows,
+                      .together = {.device = device, .peers = config->peers},
                       .reduction = {.peers = config->peers,
                                     .over_windows = algorithm_sums_over_time(&config->algorithm)},
                       .passes = {1, 1}};
@@ -201,8 +192,7 @@ void update_destroy(struct update *update) {
   const struct device_ops *ops = update->device->ops;
   if (update->algorithm) update->algorithm->destroy(update->learner);
   network_observer_destroy(update->observer);
-  for (int i = 0; i < MAX_TOGETHER; i++)
-    recorded_forget(&update->together[i].recorded, update->device);
+  together_deinit(&update->together);
   for (int i = 0; i < update->num_flights; i++) deinit_flight(update, &update->flight[i]);
   if (update->gradient) ops->release(update->device, update->gradient);
   if (update->failed) ops->release(update->device, update->failed);
@@ -363,74 +353,13 @@ static void give_step(void *context) {
     network_observe(update->observer, update->state.array[0], update->failed, settled.inputs);
 }
 
-static bool is_in_group(const struct update *update) {
-  return update->device->peers && update->device->peers->joined;
-}
-
 int update_place(struct update *update, const struct train_batch *batch) {
-  return is_in_group(update) ? (int)(flight_of(update, batch) - update->flight) + 1 : 0;
+  bool counts = together_in_group(&update->together);
+  return counts ? (int)(flight_of(update, batch) - update->flight) + 1 : 0;
 }
 
-/* The least recently agreed one makes room. */
 void update_agree(struct update *update, const double *places) {
-  if (!is_in_group(update)) return;
-  size_t bytes = (size_t)update->device->peers->learners * sizeof(*places);
-  struct together *oldest = update->together, *found = NULL;
-  for (int i = 0; i < MAX_TOGETHER; i++) {
-    struct together *one = &update->together[i];
-    if (one->agreed < oldest->agreed) oldest = one;
-    if (memcmp(one->place, places, bytes) == 0) found = one;
-  }
-  if (!found) {
-    found = oldest;
-    recorded_forget(&found->recorded, update->device);
-    memcpy(found->place, places, bytes);
-  }
-  found->agreed = ++update->num_agreed;
-  update->agreed = found;
-}
-
-static void check_group(struct update *update) {
-  struct error error;
-  if (update->device->ops->group->check(update->device, &error) != STATUS_OK)
-    peers_fail(update->reduction.peers, &error);
-}
-
-/* A meeting: whether it holds for all learners. */
-static bool holds_for_all(struct peers *peers, bool holds) {
-  struct error ignored;
-  const double mine = holds;
-  double all[PEERS_MAX];
-  bool all_hold = peers_exchange(peers, all, &mine, 1, &ignored) == STATUS_OK;
-  for (int r = 0; r < peers_learners(peers) && all_hold; r++) all_hold = all[r] > 0;
-  return all_hold;
-}
-
-/* Where one learner cannot, none plays it; where it cannot begin, none calls NCCL, whose calls wait
- * for those of all. A call that failed is an error before the others are met: they may still be in
- * theirs, until this learner has ended. */
-static void record_together(struct update *update, struct recorded *recorded, struct step *step) {
-  struct device *device = update->device;
-  struct peers *peers = update->reduction.peers;
-  bool began = device->ops->record(device), all_began = holds_for_all(peers, began);
-  device->peers->by_group = true;
-  if (all_began) give_step(step);
-  device->peers->by_group = false;
-  if (began) recorded->recording = device->ops->recorded(device);
-  check_group(update);
-  if (all_began && holds_for_all(peers, recorded->recording != NULL)) return;
-  recorded_forget(recorded, device);
-  recorded->failed = true;
-}
-
-/* What is agreed has run directly once before it is recorded: recorded.h. */
-static void run_step(struct update *update, struct flight *flight) {
-  struct step step = {update, flight};
-  struct recorded *recorded = update->agreed ? &update->agreed->recorded : &flight->recorded;
-  if (update->agreed && recorded->has_run && !recorded->failed && !recorded->recording)
-    record_together(update, recorded, &step);
-  update->agreed = NULL;
-  recorded_run(recorded, update->device, give_step, &step);
+  together_agree(&update->together, places);
 }
 
 void update_start(struct update *update, const struct train_batch *batch,
@@ -442,7 +371,8 @@ void update_start(struct update *update, const struct train_batch *batch,
   if (flight->frame.host)
     update_stack_frames(flight->frame.host, batch, network_inputs(update->network)->stack);
   if (update->algorithm->begin) update->algorithm->begin(update->learner, &flight->in_force);
-  run_step(update, flight);
+  struct step step = {update, flight};
+  together_run(&update->together, &flight->recorded, give_step, &step);
 
   flight->lag_updates = update_stats_lag(batch, update->state.version);
   flight->mark = update->device->ops->mark(update->device);
@@ -524,33 +454,10 @@ static struct flight *take_oldest(struct update *update) {
   return oldest;
 }
 
-/* The device's sums do not end while another learner is missing: then it leaves its group, unless
- * they have ended meanwhile. Of a time in which this process was stopped, maybe with all others,
- * MOST_US count. */
-static void wait_for_group(struct update *update, uint64_t mark) {
-  enum { PAUSE_US = 20, LOOK_US = 20 * 1000, MOST_US = 10 * LOOK_US };
-  struct device *device = update->device;
-  struct error ignored;
-  int64_t waited_us = 0, looked_us = clock_now_us();
-  while (!device->ops->is_done(device, mark)) {
-    clock_sleep_us(PAUSE_US);
-    int64_t since_us = clock_now_us() - looked_us;
-    if (since_us < LOOK_US) continue;
-    looked_us += since_us;
-    waited_us += since_us < MOST_US ? since_us : MOST_US;
-    if (peers_look(update->reduction.peers, waited_us, &ignored) == STATUS_OK) check_group(update);
-    if (peers_status(update->reduction.peers, &ignored) == STATUS_OK) continue;
-    if (!device->ops->is_done(device, mark)) device->ops->group->leave(device);
-    break;
-  }
-  check_group(update);
-}
-
 enum status update_finish(struct update *update, struct update_stats *stats, struct error *error) {
   struct flight *flight = take_oldest(update);
   int64_t number = flight->in_force.update;
-  if (is_in_group(update)) wait_for_group(update, flight->mark);
-  update->device->ops->wait(update->device, flight->mark);
+  together_wait(&update->together, flight->mark);
   int applied = passes_applied(update, flight);
   *stats = stats_of(update, flight, applied);
   /* The norm is not finite either where a sum is not; passes before that one were applied. */
