@@ -36,8 +36,8 @@ static const struct option rows[] = {
     CHOICE("agent", agent, "vtrace", AGENTS, RUN,
            "algorithm, see docs/algorithms.md; random and scripted act without learning"),
     CHOICE("preset", preset, "auto", "auto|seed_atari|r2d2_paper|small", RUN,
-           "settings of r2d2 for the Atari: SEED RL's, the paper's, or small ones for one machine; "
-           "auto: small where the memory is too small for SEED RL's"),
+           "settings of r2d2 for the Atari: SEED RL's and the paper's, for fleets of hundreds of "
+           "environments, or small ones for one machine, which auto chooses"),
     CHOICE("mode", mode, "train", "train|evaluate", RUN,
            "evaluate plays --episodes episodes with a checkpoint of --logdir"),
     CHOICE("policy", policy, "greedy", "greedy|sample", RUN,

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/base/process.h"
 #include "learner/run/agents.h"
 #include "learner/run/options.h"
 
@@ -103,7 +102,7 @@ static const struct preset presets[] = {
      * over steps where IMPALA sums, so that a norm of 40 hardly ever clips; but for the batch:
      * Pong, of which 2 M steps in batches of 32 windows taught next to nothing, is won by then in
      * batches of 8, four times as many updates. */
-    {"atari", "r2d2", "preset=seed_atari"}, /* or small, where memory is */
+    {"atari", "r2d2", "preset=small"}, /* the others are for fleets */
     /* Updates of 32 steps as in the papers, but one in 16 steps: so they are larger, and look
      * further ahead. With targets copied every 128 k steps, half the updates, 1e-4 and returns of
      * one step, Breakout was after 1.2 M steps where it began. */
@@ -312,14 +311,18 @@ static bool fits(const struct preset *row, const struct learner_options *options
          agents_list_has(row->agent, options->agent);
 }
 
-// What --preset=auto comes to where there is a choice, so that the written configuration says it.
+/* What --preset=auto comes to where there is a choice, typed or not, so that the written
+ * configuration says it. */
 static void choose_preset(struct learner_options *options) {
-  const double NEEDED = 0x1.2p36; /* bytes: a replay of 8 M frames and what stands beside it */
-  bool room = process_memory() >= NEEDED;
   if (strcmp(options->preset, "auto") != 0) return;
-  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
-    if (chooses_preset(&presets[i]) && fits(&presets[i], options))
-      set_all(options, room ? presets[i].values : "preset=small");
+  for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+    if (!chooses_preset(&presets[i]) || !fits(&presets[i], options)) continue;
+    struct error error;
+    const char *value = strchr(presets[i].values, '=') + 1;
+    enum status status =
+        options_set(&learner_options_table, options, "preset", value, "the defaults", &error);
+    CHECK(status == STATUS_OK, "%s", error.text);
+  }
 }
 
 /* Agents that --preset is for have a row that chooses one. */

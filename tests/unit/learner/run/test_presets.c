@@ -297,7 +297,7 @@ static void targets_are_copied_after_as_many_updates_as_were_tried(void **state)
                {"cartpole", "r2d2", "auto", 100},     {"tmaze", "r2d2", "auto", 200},
                {"./mine.so", "r2d2", "auto", 200},    {"atari", "double_dqn", "auto", 500},
                {"atari", "r2d2", "seed_atari", 2500}, {"atari", "r2d2", "r2d2_paper", 2500},
-               {"atari", "r2d2", "small", 100},       {"./mine.so", "dqn", "auto", 63},
+               {"atari", "r2d2", "auto", 100},        {"./mine.so", "dqn", "auto", 63},
                {"./mine.so", "rainbow", "auto", 63}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct learner_options options = options_of(cases[i].env);
