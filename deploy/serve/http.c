@@ -348,7 +348,8 @@ static enum MHD_Result answer(struct call *call, const char *url, const char *me
              service->max_bytes);
     return respond_error(call, MHD_HTTP_CONTENT_TOO_LARGE, error.text);
   }
-  bool is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0;
+  bool is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+                strcmp(method, MHD_HTTP_METHOD_HEAD) == 0; /* of which the body is not sent */
   bool is_post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
   if (strcmp(url, "/metrics") == 0 || strcmp(url, "/monitoring/prometheus/metrics") == 0)
     return answer_metrics(call);

@@ -169,6 +169,7 @@ pass_if "an unknown path" ask 404 "docs/serving.md" /v3/models/a
 pass_if "a path of many parts" ask 404 "docs/serving.md" /v2/models/a/b/c/d/e/f/g/h
 pass_if "GET of what takes POST" ask 405 "takes POST" /v2/models/a/infer
 pass_if "POST of what takes GET" ask 405 "takes GET" /v2/models/a -d x
+pass_if "HEAD of what takes GET" ask 200 "" /v2/models/a -I
 step() { # SEQUENCE [PARAMETERS]
   echo '{"parameters":{"sequence_id":'"$1${2:-}"'},"instances":[{"signs":[0,0,0,1],
     "previous_reward":0}]}'
