@@ -102,11 +102,27 @@ enum status options_read_file(const struct option_table *table, void *config, co
   return file ? read_lines(table, config, file, path, error) : cannot_read(path, why, error);
 }
 
+/* From a pipe, too; what does not end is none. */
 enum status options_read_config(const struct option_table *table, void *config, const char *path,
                                 struct error *error) {
+  enum { MOST = 1 << 20 };
   FILE *file = fopen(path, "r");
   if (!file) return cannot_read(path, strerror(errno), error);
-  return read_lines(table, config, file, path, error);
+  char *text = check_alloc(MOST, 1);
+  size_t bytes = fread(text, 1, MOST, file);
+  bool failed = ferror(file);
+  enum status status;
+  if (failed)
+    status = cannot_read(path, strerror(errno), error);
+  else if (bytes == MOST)
+    status = cannot_read(path, "it has 1 MiB or more: this is no file of options", error);
+  else if (bytes > 0)
+    status = read_lines(table, config, fmemopen(text, bytes, "r"), path, error);
+  else
+    status = STATUS_OK;
+  fclose(file);
+  free(text);
+  return status;
 }
 
 static void write_quoted(const char *text, FILE *out) {

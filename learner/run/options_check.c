@@ -124,6 +124,21 @@ static enum status check_foreign(const struct learner_options *options, struct e
                      options->agent, others, count > 1 ? "them" : "it");
 }
 
+/* What --curiosity=none would ignore. */
+static enum status check_curiosity(const struct learner_options *options, struct error *error) {
+  const struct option_table *table = &learner_options_table;
+  if (algorithm_is_curious(&options->algorithm)) return STATUS_OK;
+  for (int i = 0; i < table->count; i++) {
+    const struct option *option = &table->options[i];
+    if (strcmp(option->group, CURIOSITY_HEADING) == 0 && strcmp(option->name, "curiosity") != 0 &&
+        options_given(table, options, option->name) &&
+        !options_of_file(table, options, option->name))
+      return status_fail(error, STATUS_INVALID,
+                         "--%s is for --curiosity=rnd: give that, or leave it out", option->name);
+  }
+  return STATUS_OK;
+}
+
 void learner_options_drop_foreign(struct learner_options *options, bool is_said) {
   const struct option_table *table = &learner_options_table;
   char names[256] = "";
@@ -190,6 +205,7 @@ enum status learner_options_check(const struct learner_options *options, struct 
   status = learner_options_check_preset(options, error);
   if (status != STATUS_OK) return status;
   status = check_foreign(options, error);
+  if (status == STATUS_OK) status = check_curiosity(options, error);
   if (status != STATUS_OK || !learner_options_replays(options)) return status;
   status = check_windows(options, error);
   return status == STATUS_OK ? check_atoms(options, error) : status;

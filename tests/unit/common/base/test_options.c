@@ -264,6 +264,13 @@ static void test_a_file_with_a_byte_0(void **state) {
   unlink(path);
 }
 
+static void test_a_file_without_end(void **state) {
+  struct error error = {""};
+  assert_int_equal(options_read_config(&table, *state, "/dev/zero", &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "cannot read '/dev/zero': it has 1 MiB or more"));
+  assert_int_equal(options_read_config(&table, *state, "/dev/null", &error), STATUS_OK);
+}
+
 static void test_written_options_read_back(void **state) {
   struct config *config = *state;
   static const char *const strings[] = {"",    "plain",      " spaces ", "a # b",
@@ -501,6 +508,7 @@ int main(void) {
       WITH_CONFIG(test_file),
       WITH_CONFIG(test_bad_files),
       WITH_CONFIG(test_a_file_with_a_byte_0),
+      WITH_CONFIG(test_a_file_without_end),
       WITH_CONFIG(test_written_options_read_back),
       WITH_CONFIG(test_help_is_asked_for),
       cmocka_unit_test(test_help),
