@@ -18,14 +18,16 @@ static char *copy(const char *text, size_t length) {
   return out;
 }
 
-/* The characters of GAME in "gym:ALE/GAME-v5"; 0: the word is another. */
+/* The characters of GAME in "gym:ALE/GAME-v5", of which Gymnasium takes "gym:ALE/GAME" for a short
+ * form; 0: the word is another. */
 static size_t ale_game(const char **game, const char *word) {
   static const char before[] = "gym:ALE/", after[] = "-v5";
   *game = word + strlen(before);
   if (strncmp(word, before, strlen(before)) != 0) return 0;
   size_t length = 0;
   while (isalnum((unsigned char)(*game)[length])) length++;
-  return strcmp(*game + length, after) == 0 ? length : 0;
+  const char *rest = *game + length;
+  return !rest[0] || strcmp(rest, after) == 0 ? length : 0;
 }
 
 void env_word_init(struct env_word *out, const char *word) {

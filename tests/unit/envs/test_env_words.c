@@ -48,6 +48,8 @@ static void games_are_split_off(void **state) {
                {"atari:", "atari:", NULL, false},
                {"atarix:Pong", "atarix:Pong", NULL, false},
                {"gym:ALE/SpaceInvaders-v5", "atari", "SpaceInvaders", true},
+               {"gym:ALE/Pong", "atari", "Pong", true},
+               {"gym:ALE/", "gym:ALE/", NULL, false},
                {"gym:ALE/-v5", "gym:ALE/-v5", NULL, false},
                {"gym:ALE/Pong-v5x", "gym:ALE/Pong-v5x", NULL, false},
                {"gym:ALE/Pong-v4", "gym:ALE/Pong-v4", NULL, false},
