@@ -490,7 +490,6 @@ static void contradictions_are_named(void **state) {
       {{{"agent", "r2d2"}, {"lambda", "0.5"}, {"lr", "0.1"}}, "--lambda: agent r2d2"},
       {{{"agent", "rainbow"}, {"env", "atari"}}, NULL},
       {{{"intrinsic_weight", "2"}}, "--intrinsic_weight is for --curiosity=rnd"},
-      {{{"curiosity", "rnd"}, {"intrinsic_weight", "2"}}, NULL},
       {{{"preset", "small"}}, "--preset=small: these are settings of r2d2"},
       {{{"agent", "dqn"}, {"preset", "small"}}, "--preset=small: these are settings of r2d2"},
       {{{"agent", "r2d2"}, {"preset", "small"}}, NULL},
