@@ -23,9 +23,10 @@ static const char *const marks[NUM_FILES] = {"-----BEGIN CERTIFICATE-----",
 
 /* With neither a certificate nor a CA connections are plain. */
 struct credentials {
-  struct token_file *tokens; /* NULL: no token is asked for, or shown */
-  char *path[NUM_FILES];     /* of the TLS files, read-only after open; NULL: not given */
-  pthread_mutex_t lock;      /* guards those below */
+  struct token_file *tokens;          /* NULL: no token is asked for, or shown */
+  struct token_file *operator_tokens; /* NULL: the operator's calls ask for the others */
+  char *path[NUM_FILES];              /* of the TLS files, read-only after open; NULL: not given */
+  pthread_mutex_t lock;               /* guards those below */
   char *pem[NUM_FILES];
   struct stat seen[NUM_FILES]; /* what was read last, or refused */
   int reading;                 /* counts what was read */
@@ -100,12 +101,29 @@ static enum status check_options(const struct credentials_options *options,
   return STATUS_OK;
 }
 
+/* An operator's token that actors have would be none. */
+static enum status check_apart(const struct credentials *self, struct error *error) {
+  char header[TOKEN_HEADER_BYTES] = "";
+  if (!self->operator_tokens || !self->tokens) return STATUS_OK;
+  token_file_header(self->operator_tokens, header);
+  bool is_shared = token_file_accepts(self->tokens, header, strlen(header));
+  explicit_bzero(header, sizeof(header));
+  if (!is_shared) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--operator_token_file holds a token of --token_file, which actors have: make "
+                     "it another one");
+}
+
 static enum status read_all(struct credentials *self, const struct credentials_options *options,
                             enum credentials_side side, struct error *error) {
   const char *const paths[NUM_FILES] = {options->tls_ca, options->tls_cert, options->tls_key};
   enum status status = STATUS_OK;
   if (options->token_file[0])
     status = token_file_open(&self->tokens, "--token_file", options->token_file, error);
+  if (status == STATUS_OK && options->operator_token_file && options->operator_token_file[0])
+    status = token_file_open(&self->operator_tokens, "--operator_token_file",
+                             options->operator_token_file, error);
+  if (status == STATUS_OK) status = check_apart(self, error);
   if (status == STATUS_OK) status = check_options(options, side, error);
   for (int i = 0; i < NUM_FILES && status == STATUS_OK; i++)
     if (paths[i][0]) self->path[i] = check_copy(paths[i]);
@@ -125,6 +143,7 @@ enum status credentials_open(struct credentials **out, const struct credentials_
 void credentials_close(struct credentials *self) {
   if (!self) return;
   token_file_close(self->tokens);
+  token_file_close(self->operator_tokens);
   for (int i = 0; i < NUM_FILES; i++) {
     if (self->pem[i]) explicit_bzero(self->pem[i], strlen(self->pem[i]));
     free(self->pem[i]);
@@ -216,16 +235,23 @@ const char *credentials_explain(const struct credentials *credentials, const cha
 /* ---- a call's metadata */
 
 const char *credentials_refuse(const struct credentials *credentials,
-                               const grpc_metadata_array *metadata) {
-  if (!credentials || !credentials->tokens) return NULL;
+                               const grpc_metadata_array *metadata, bool is_of_operator) {
+  if (!credentials) return NULL;
+  bool asks_operator = is_of_operator && credentials->operator_tokens;
+  struct token_file *tokens = asks_operator ? credentials->operator_tokens : credentials->tokens;
+  if (!tokens) return NULL;
   for (size_t i = 0; i < metadata->count; i++) {
     const grpc_metadata *entry = &metadata->metadata[i];
     if (grpc_slice_str_cmp(entry->key, header_name) != 0) continue;
-    if (token_file_accepts(credentials->tokens, (const char *)GRPC_SLICE_START_PTR(entry->value),
+    if (token_file_accepts(tokens, (const char *)GRPC_SLICE_START_PTR(entry->value),
                            GRPC_SLICE_LENGTH(entry->value)))
       return NULL;
+    if (asks_operator) break;
     return "the token is none of the learner's: --token_file must hold the learner's secret";
   }
+  if (asks_operator)
+    return "this call asks for the operator's token, which is not that of actors: --token_file "
+           "must hold the secret of the learner's --operator_token_file";
   return "this learner asks for a token: name a file with its secret by --token_file";
 }
 

@@ -12,6 +12,7 @@
 struct credentials_options {
   char *token_file;
   char *tls_ca, *tls_cert, *tls_key;
+  char *operator_token_file; /* of a server with calls of its operator; NULL: it has none */
 };
 
 enum credentials_side { CREDENTIALS_SERVER, CREDENTIALS_CLIENT };
@@ -26,7 +27,10 @@ enum credentials_side { CREDENTIALS_SERVER, CREDENTIALS_CLIENT };
       STRING("tls_key", access.tls_key, "", group, "PEM file with its private key (chmod 600)"), \
       STRING("tls_ca", access.tls_ca, "", group,                                                 \
              "PEM file with the certificate that must have signed those of the actors; "         \
-             "without it they need none")
+             "without it they need none"),                                                       \
+      STRING("operator_token_file", access.operator_token_file, "", group,                       \
+             "file with the secret that those must show who get and set parameters: rules as "   \
+             "for --token_file, but another token, and that of actors is refused then")
 #define CREDENTIALS_CLIENT_ROWS(access, group)                                              \
   STRING("token_file", access.token_file, "", group,                                        \
          "file with the secret that the learner asks for, in its first line"),              \

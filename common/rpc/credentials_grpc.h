@@ -34,7 +34,7 @@ const char *credentials_explain(const struct credentials *credentials, const cha
 /* NULL if the call's metadata carry a token that is accepted, or none is asked for; else why not,
  * as a sentence for the client. `credentials` may be NULL. */
 const char *credentials_refuse(const struct credentials *credentials,
-                               const grpc_metadata_array *metadata);
+                               const grpc_metadata_array *metadata, bool is_of_operator);
 
 /* The metadata that a call begins with: 0 or 1 entries, which is returned. Owner: the caller gives
  * them back. */

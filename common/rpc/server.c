@@ -123,7 +123,8 @@ static void accepted(void *owner, bool ok) {
   grpc_call *call = accept->call;
   const struct rpc_method *method =
       accept->method ? accept->method : find_method(accept->server, accept->details.method);
-  const char *stranger = credentials_refuse(accept->server->config.credentials, &accept->metadata);
+  const char *stranger = credentials_refuse(accept->server->config.credentials, &accept->metadata,
+                                            method && method->of_operator);
   disarm(accept);
   arm(accept);
   open_or_refuse(accept->server, call, method, stranger, listener);

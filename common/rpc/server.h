@@ -68,6 +68,7 @@ struct rpc_method {
    * server has if it has such a method. Nobody need wait at it: whoever polls it now and then also
    * moves the bytes of all connections while the other queues' threads are busy. */
   bool control;
+  bool of_operator; /* its calls ask for the operator's token, where the credentials have one */
 };
 
 struct rpc_server_config {

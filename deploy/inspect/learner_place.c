@@ -32,9 +32,8 @@ static void take_file(struct learner_place *place, const char *line) {
     const char *name;
     char *path;
   } files[] = {
-      {"token_file=", place->token_file},
-      {"tls_ca=", place->tls_ca},
-      {"tls_cert=", place->tls_cert},
+      {"token_file=", place->token_file}, {"operator_token_file=", place->operator_token_file},
+      {"tls_ca=", place->tls_ca},         {"tls_cert=", place->tls_cert},
       {"tls_key=", place->tls_key},
   };
   for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {

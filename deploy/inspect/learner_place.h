@@ -14,6 +14,7 @@ struct learner_place {
   char run_folder[PATH_MAX];   /* that it was read from; "": the user gave the address */
   /* files to call it with, as the run folder names them; "": none */
   char token_file[PATH_MAX], tls_ca[PATH_MAX], tls_cert[PATH_MAX], tls_key[PATH_MAX];
+  char operator_token_file[PATH_MAX]; /* "": the operator's calls take the other token */
 };
 
 /* `word`: an address; a run folder, whose file `address` the learner has written; a folder of them:

@@ -179,6 +179,8 @@ static enum status start(struct app *app, int argc, char **argv, struct error *e
                        "expected three words: get or set, the learner's ADDRESS or run folder, the "
                        "file");
   status = learner_place_find(&app->place, argv[1], "runs", error);
+  if (app->place.operator_token_file[0])
+    memcpy(app->place.token_file, app->place.operator_token_file, PATH_MAX);
   if (status == STATUS_OK)
     status =
         learner_place_credentials(&app->credentials, &app->place, &app->settings.access, error);

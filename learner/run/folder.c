@@ -124,6 +124,7 @@ static void print_file(FILE *file, const char *name, const char *path) {
  * shows that one where the learner asks for one. */
 static void print_access(FILE *file, const struct credentials_options *access) {
   print_file(file, "token_file", access->token_file);
+  print_file(file, "operator_token_file", access->operator_token_file);
   print_file(file, "tls_ca", access->tls_cert);
   if (!access->tls_ca[0]) return;
   print_file(file, "tls_cert", access->tls_cert);

@@ -17,6 +17,7 @@
 /* These say how a program is started, not what is run. */
 static const char *const options_of_start[] = {"listen",
                                                "token_file",
+                                               "operator_token_file",
                                                "tls_cert",
                                                "tls_key",
                                                "tls_ca",

@@ -210,16 +210,18 @@ static void set_message(void *context, struct rpc_stream *stream, const struct w
 
 /* Who reaches a port without a token may play; to read or replace what was learned is more. */
 static void find_refusal(struct run_parameters *self, const struct run *run) {
+  const struct credentials_options *access = &run->options->access;
   self->refusal_code = RPC_FAILED_PRECONDITION;
   if (!run->trains) {
     self->refusal = "nothing is trained here: this learner has no parameters to get or set";
   } else if (run->peers) {
     self->refusal = "parameters of several learners (--learners) are neither got nor set";
-  } else if (!run->options->access.token_file[0] && !address_is_local(run->options->listen)) {
+  } else if (!access->token_file[0] && !access->operator_token_file[0] &&
+             !address_is_local(run->options->listen)) {
     self->refusal_code = RPC_UNAUTHENTICATED;
     self->refusal =
         "a learner that listens beyond its machine gives and takes parameters with a token only: "
-        "start it with --token_file";
+        "start it with --operator_token_file or --token_file";
   }
 }
 
@@ -231,10 +233,10 @@ struct run_parameters *run_parameters_create(const struct run *run) {
     struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
     named_init(&self->named, items, trainer_items(run->trainer, items));
   }
-  self->method[0] =
-      (struct rpc_method){"/acorn.Acorn/GetParameters", self, NULL, get_message, on_close, true};
-  self->method[1] =
-      (struct rpc_method){"/acorn.Acorn/SetParameters", self, NULL, set_message, on_close, true};
+  self->method[0] = (struct rpc_method){
+      "/acorn.Acorn/GetParameters", self, NULL, get_message, on_close, true, true};
+  self->method[1] = (struct rpc_method){
+      "/acorn.Acorn/SetParameters", self, NULL, set_message, on_close, true, true};
   return self;
 }
 

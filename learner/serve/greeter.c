@@ -131,8 +131,8 @@ enum status greeter_wait(struct wire_join_request *first, const char *address,
                        address);
   struct greeter greeter = {.first = first};
   const struct rpc_method methods[] = {
-      {"/acorn.Acorn/Join", &greeter, NULL, join_message, NULL, false},
-      {"/grpc.health.v1.Health/Check", &greeter, NULL, health_message, NULL, false}};
+      {"/acorn.Acorn/Join", &greeter, NULL, join_message, NULL, false, false},
+      {"/grpc.health.v1.Health/Check", &greeter, NULL, health_message, NULL, false, false}};
   struct rpc_server_config config = {.address = address,
                                      .credentials = credentials,
                                      .num_queues = 1,

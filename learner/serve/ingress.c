@@ -336,13 +336,13 @@ struct ingress *ingress_create(const struct ingress_config *config, struct lease
     self->episodes[i] = check_alloc((size_t)self->max_episodes, sizeof(struct wire_episode));
   refusals_init(&self->refusals);
   self->method[0] =
-      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false};
+      (struct rpc_method){"/acorn.Acorn/Play", self, NULL, play_message, play_close, false, false};
   self->method[1] =
-      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true};
+      (struct rpc_method){"/acorn.Acorn/Join", self, NULL, join_message, join_close, true, false};
   self->method[2] =
-      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true};
-  self->method[3] =
-      (struct rpc_method){"/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true};
+      (struct rpc_method){"/acorn.Acorn/Status", self, NULL, status_message, NULL, true, false};
+  self->method[3] = (struct rpc_method){
+      "/grpc.health.v1.Health/Check", self, NULL, health_message, NULL, true, false};
   return self;
 }
 

@@ -203,6 +203,47 @@ doubled() { cmp -s <(tail -c 1000000 last.safetensors) <(tail -c 1000000 double.
 pass_if "and is what was set" doubled
 end_by_hand
 
+# ---- the operator's own token
+
+new_token operator
+open own --token_file=token --operator_token_file=operator --total_steps=1e9
+address_of_own=$(head -n 1 own/address)
+pass_if "get with the token of actors" refuses "asks for the operator's token" 1 get \
+  "$address_of_own" none --token_file=token
+pass_if "set with it" refuses "asks for the operator's token" 1 set "$address_of_own" first.safetensors \
+  --token_file=token
+pass_if "get with none" refuses "asks for the operator's token" 1 get "$address_of_own" none
+pass_if "nothing was written with any" test ! -e none
+pass_if "get with the operator's" parameters get "$address_of_own" mine.safetensors \
+  --token_file=operator
+pass_if "set with the file that the run folder names" parameters set own mine.safetensors
+shows_status() { "$tree/build/status" own >said; }
+pass_if "the run folder's token is the actors' elsewhere" shows_status
+own_in_python() {
+  PYTHONPATH=$tree/deploy/python "$numpy_python" - >said 2>&1 <<'END'
+import acorn
+run = acorn.Run("own")
+before, at = run.parameters()
+assert run.set_parameters(before, at, token_file="operator") == at
+try:
+    run.parameters(token_file="token")
+    assert False
+except acorn.AcornError as error:
+    assert "operator's token" in str(error), error
+END
+}
+if "$numpy_python" -c 'import numpy' 2>/dev/null; then
+  pass_if "from Python, with a token of one's choice" own_in_python
+fi
+stopped
+end_by_hand
+one_token() {
+  learner --env=cartpole --logdir=both --token_file=token --operator_token_file=token
+  ended 20
+  is "$code" 2 && says "holds a token of --token_file, which actors have"
+}
+pass_if "one token for both" one_token
+
 # ---- who is refused
 
 address=0.0.0.0:0

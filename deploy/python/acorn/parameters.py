@@ -35,9 +35,10 @@ def _write(path, arrays):
             file.write(array.tobytes())
 
 
-def _call(what, folder, path, *words):
+def _call(what, folder, path, token_file, *words):
     """Returns the updates that the learner had made."""
     check_system()
+    words += (f"--token_file={token_file}",) if token_file else ()
     done = subprocess.run([ROOT / "build/parameters", what, folder, path, *words],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
@@ -45,16 +46,16 @@ def _call(what, folder, path, *words):
     return int(re.search(r" update (\d+)$", done.stdout.strip())[1])
 
 
-def get(folder):
+def get(folder, token_file):
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "parameters.safetensors"
-        updates = _call("get", folder, path)
+        updates = _call("get", folder, path, token_file)
         return _read(path), updates
 
 
-def set_some(folder, arrays, expected_version):
+def set_some(folder, arrays, expected_version, token_file):
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / "parameters.safetensors"
         _write(path, arrays)
         words = [] if expected_version is None else [f"--expected_version={expected_version}"]
-        return _call("set", folder, path, *words)
+        return _call("set", folder, path, token_file, *words)

@@ -83,14 +83,15 @@ class Run:
             return _table([{name: _value(text) for name, text in row.items()}
                            for row in csv.DictReader(file)])
 
-    def parameters(self):
+    def parameters(self, token_file=None):
         """Of its learner, which has to be running: float32 arrays by name (docs/protocol.md), and
-        the number of updates that it had made."""
+        the number of updates that it had made. token_file: the operator's; None: that which the
+        run folder names."""
         from acorn.parameters import get
-        return get(self.folder)
+        return get(self.folder, token_file)
 
-    def set_parameters(self, arrays, expected_version=None):
+    def set_parameters(self, arrays, expected_version=None, token_file=None):
         """Sets those of these names, between two updates; all or none. expected_version: refused
         unless the learner has made so many updates. Returns how many it had made."""
         from acorn.parameters import set_some
-        return set_some(self.folder, arrays, expected_version)
+        return set_some(self.folder, arrays, expected_version, token_file)

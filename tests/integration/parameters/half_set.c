@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
   struct error error;
   struct safetensors file;
   struct credentials *credentials;
-  struct credentials_options access = {argv[3], "", "", ""};
+  struct credentials_options access = {argv[3], "", "", "", NULL};
   CHECK(safetensors_open(&file, argv[2], &error) == STATUS_OK, "%s", error.text);
   CHECK(credentials_open(&credentials, &access, CREDENTIALS_CLIENT, &error) == STATUS_OK, "%s",
         error.text);

@@ -18,7 +18,7 @@ enum {
   FIXTURE_MAX_QUEUES = 2,
   FIXTURE_MAX_HELD = 64,
   FIXTURE_MESSAGE_BYTES = 20 << 20,
-  FIXTURE_METHODS = 10
+  FIXTURE_METHODS = 11
 };
 
 /* What the answering thread does with a message that it was handed. */
@@ -167,17 +167,18 @@ static inline void fixture_create_from(struct fixture *f, struct rpc_server_conf
   pthread_mutex_init(&f->lock, NULL);
   pthread_cond_init(&f->changed, NULL);
   static const struct rpc_method methods[FIXTURE_METHODS] = {
-      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
-      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false},
-      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false},
-      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false},
-      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false},
-      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed,
+      {"/test/Echo", NULL, fixture_opened, fixture_echo, fixture_closed, false, false},
+      {"/test/Unary", NULL, fixture_opened, fixture_unary, fixture_closed, false, false},
+      {"/test/Refuse", NULL, fixture_opened, fixture_refuse, fixture_closed, false, false},
+      {"/test/Done", NULL, fixture_opened, fixture_done, fixture_closed, false, false},
+      {"/test/Hold", NULL, fixture_opened, fixture_hold, fixture_closed, false, false},
+      {"/test/HoldReferenced", NULL, fixture_opened, fixture_hold_referenced, fixture_closed, false,
        false},
-      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false},
-      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false},
-      {"/test/Slow", NULL, NULL, fixture_slow, NULL, false},
-      {"/test/Hurry", NULL, fixture_opened, fixture_hurry, fixture_closed, false},
+      {"/test/Bare", NULL, NULL, fixture_unary, NULL, false, false},
+      {"/test/EchoToo", NULL, fixture_opened, fixture_echo, fixture_closed, false, false},
+      {"/test/Slow", NULL, NULL, fixture_slow, NULL, false, false},
+      {"/test/Hurry", NULL, fixture_opened, fixture_hurry, fixture_closed, false, false},
+      {"/test/Operator", NULL, fixture_opened, fixture_unary, fixture_closed, false, true},
   };
   memcpy(f->methods, methods, sizeof(methods));
   for (int i = 0; i < FIXTURE_METHODS; i++) f->methods[i].context = f;

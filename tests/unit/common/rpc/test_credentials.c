@@ -28,20 +28,25 @@ static struct credentials *open_credentials(char *path) {
   struct credentials *credentials;
   struct error error;
   static char none[] = "";
-  const struct credentials_options options = {path, none, none, none};
+  const struct credentials_options options = {path, none, none, none, NULL};
   if (credentials_open(&credentials, &options, CREDENTIALS_CLIENT, &error) != STATUS_OK)
     fail_msg("%s", error.text);
   return credentials;
 }
 
-static struct rpc_result ask(const struct fixture *f, struct credentials *credentials) {
+static struct rpc_result ask_of(const struct fixture *f, const char *method,
+                                struct credentials *credentials) {
   struct rpc_channel *channel = rpc_channel_create(f->address, 1000, credentials);
   uint8_t *reply;
   size_t bytes;
-  struct rpc_result result = rpc_unary(channel, "/test/Unary", "x", 1, &reply, &bytes, 10000);
+  struct rpc_result result = rpc_unary(channel, method, "x", 1, &reply, &bytes, 10000);
   free(reply);
   rpc_channel_destroy(channel);
   return result;
+}
+
+static struct rpc_result ask(const struct fixture *f, struct credentials *credentials) {
+  return ask_of(f, "/test/Unary", credentials);
 }
 
 static struct rpc_result say(const struct fixture *f, struct credentials *credentials) {
@@ -80,6 +85,48 @@ static void a_call_needs_the_token(void **state) {
   }
   fixture_destroy(&f);
   credentials_close(credentials);
+}
+
+/* What actors have opens the other calls, what the operator has opens its own. */
+static void the_operator_has_a_token_of_its_own(void **state) {
+  (void)state;
+  static const char operators[] = "/test/Operator";
+  struct fixture f;
+  struct error error;
+  write_token(server_path, OLD "\n");
+  write_token(client_path, NEW "\n");
+  struct credentials *actor = open_credentials(server_path);
+  struct credentials *owner = open_credentials(client_path);
+  struct credentials_options options = {server_path, "", "", "", ""}; /* none of its own */
+  struct credentials *credentials;
+  assert_int_equal(credentials_open(&credentials, &options, CREDENTIALS_SERVER, &error), STATUS_OK);
+  fixture_create_asking(&f, "127.0.0.1:0", credentials);
+  assert_int_equal(ask_of(&f, operators, actor).code, RPC_OK);
+  assert_int_equal(ask_of(&f, operators, owner).code, RPC_UNAUTHENTICATED);
+  fixture_destroy(&f);
+  credentials_close(credentials);
+
+  options.operator_token_file = client_path;
+  assert_int_equal(credentials_open(&credentials, &options, CREDENTIALS_SERVER, &error), STATUS_OK);
+  fixture_create_asking(&f, "127.0.0.1:0", credentials);
+  assert_int_equal(ask_of(&f, operators, owner).code, RPC_OK);
+  assert_int_equal(ask(&f, actor).code, RPC_OK);
+  assert_int_equal(ask(&f, owner).code, RPC_UNAUTHENTICATED);
+  struct credentials *refused[] = {actor, NULL};
+  for (int i = 0; i < 2; i++) {
+    struct rpc_result result = ask_of(&f, operators, refused[i]);
+    assert_int_equal(result.code, RPC_UNAUTHENTICATED);
+    assert_non_null(strstr(result.text, "the operator's token"));
+  }
+  fixture_destroy(&f);
+  credentials_close(credentials);
+
+  write_token(client_path, OLD "\n"); /* it would be that of actors */
+  assert_int_equal(credentials_open(&credentials, &options, CREDENTIALS_SERVER, &error),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "which actors have"));
+  credentials_close(actor);
+  credentials_close(owner);
 }
 
 /* The server's file first holds both, then the new one alone; a stream that plays goes on. */
@@ -132,6 +179,7 @@ int main(void) {
   snprintf(client_path, sizeof(client_path), "/tmp/acorn-client-token-%d", (int)getpid());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_call_needs_the_token),
+      cmocka_unit_test(the_operator_has_a_token_of_its_own),
       cmocka_unit_test(a_token_is_replaced_without_a_stop),
       cmocka_unit_test(a_token_that_nobody_asks_for_does_no_harm),
   };

@@ -194,7 +194,7 @@ static void a_removed_folder_is_missed(void **state) {
 static void the_address_is_good_from_anywhere(void **state) {
   (void)state;
   struct folder folder;
-  const struct credentials_options none = {"", "", "", ""};
+  const struct credentials_options none = {"", "", "", "", ""};
   char expected[128];
   assert_int_equal(open_run(&folder, false), STATUS_OK);
   assert_int_equal(folder_write_address(&folder, "0.0.0.0:0", 4242, &none, &error), STATUS_OK);
@@ -213,11 +213,13 @@ static void the_files_of_a_client_are_good_from_anywhere(void **state) {
   struct folder folder;
   char expected[512];
   assert_int_equal(open_run(&folder, false), STATUS_OK);
-  const struct credentials_options tls = {"token", "", "/a/tls.crt", "/a/tls.key"};
+  const struct credentials_options tls = {"token", "", "/a/tls.crt", "/a/tls.key", "/a/operator"};
   assert_int_equal(folder_write_address(&folder, "host:1", 1, &tls, &error), STATUS_OK);
-  snprintf(expected, sizeof(expected), "host:1\ntoken_file=%s/token\ntls_ca=/a/tls.crt\n", base);
+  snprintf(expected, sizeof(expected),
+           "host:1\ntoken_file=%s/token\noperator_token_file=/a/operator\ntls_ca=/a/tls.crt\n",
+           base);
   expect_text("address", expected);
-  const struct credentials_options mutual = {"", "/a/ca.crt", "/a/tls.crt", "/a/tls.key"};
+  const struct credentials_options mutual = {"", "/a/ca.crt", "/a/tls.crt", "/a/tls.key", ""};
   assert_int_equal(folder_write_address(&folder, "host:1", 1, &mutual, &error), STATUS_OK);
   expect_text("address", "host:1\ntls_ca=/a/tls.crt\ntls_cert=/a/tls.crt\ntls_key=/a/tls.key\n");
   folder_close(&folder);
