@@ -17,20 +17,19 @@ struct credentials_options {
 
 enum credentials_side { CREDENTIALS_SERVER, CREDENTIALS_CLIENT };
 
-/* Their rows (common/base/option_rows.h); `access` is the member of the program's options. */
-#define CREDENTIALS_SERVER_ROWS(access, group)                                                   \
+/* Their rows (common/base/option_rows.h); `access` is the member of the program's options, `own`
+ * whose the server's files are ("the learner's"), `clients` a word for those that call it. */
+#define CREDENTIALS_SERVER_ROWS(access, group, own, clients)                                     \
   STRING("token_file", access.token_file, "", group,                                             \
-         "file with the secret that actors must show: one token, or two on a line each "         \
+         "file with the secret that " clients                                                    \
+         " must show: one token, or two on a line each "                                         \
          "while it is replaced; 16 to 256 characters; its owner's alone (chmod 600)"),           \
-      STRING("tls_cert", access.tls_cert, "", group,                                             \
-             "PEM file with the learner's certificate: TLS"),                                    \
+      STRING("tls_cert", access.tls_cert, "", group, "PEM file with " own " certificate: TLS"),  \
       STRING("tls_key", access.tls_key, "", group, "PEM file with its private key (chmod 600)"), \
       STRING("tls_ca", access.tls_ca, "", group,                                                 \
-             "PEM file with the certificate that must have signed those of the actors; "         \
-             "without it they need none"),                                                       \
-      STRING("operator_token_file", access.operator_token_file, "", group,                       \
-             "file with the secret that those must show who get and set parameters: rules as "   \
-             "for --token_file, but another token, and that of actors is refused then")
+             "PEM file with the certificate that must have signed those of " clients             \
+             "; "                                                                                \
+             "without it they need none")
 #define CREDENTIALS_CLIENT_ROWS(access, group)                                              \
   STRING("token_file", access.token_file, "", group,                                        \
          "file with the secret that the learner asks for, in its first line"),              \

@@ -61,15 +61,7 @@ static const struct option rows[] = {
         "size of a request; JSON takes up to eighty times as much while it is read"),
     STRING("device", device, "cpu", NULL, "cpu, cuda, auto or ref"),
     PLAYED_RUN_ROWS,
-    STRING("token_file", access.token_file, "", "Access",
-           "file with the secret that clients must show: one token, or two on a line each while it "
-           "is replaced; its owner's alone (chmod 600)"),
-    STRING("tls_cert", access.tls_cert, "", "Access",
-           "PEM file with the server's certificate: TLS"),
-    STRING("tls_key", access.tls_key, "", "Access", "PEM file with its private key (chmod 600)"),
-    STRING("tls_ca", access.tls_ca, "", "Access",
-           "PEM file with the certificate that must have signed those of clients; without it they "
-           "need none"),
+    CREDENTIALS_SERVER_ROWS(access, "Access", "the server's", "clients"),
 };
 static const struct option_exit exits[] = {
     {"0", "SIGTERM or SIGINT has ended it, and every request was answered"},

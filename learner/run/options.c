@@ -83,7 +83,10 @@ static const struct option rows[] = {
 
     STRING("listen", listen, "127.0.0.1:8686", SERVING,
            "address to serve actors on: HOST:PORT or unix:PATH"),
-    CREDENTIALS_SERVER_ROWS(access, SERVING),
+    CREDENTIALS_SERVER_ROWS(access, SERVING, "the learner's", "actors"),
+    STRING("operator_token_file", access.operator_token_file, "", SERVING,
+           "file with the secret that those must show who get and set parameters: rules as for "
+           "--token_file, but another token, and that of actors is refused then"),
     INT("num_envs", num_envs, "4", 1, 65536, SERVING,
         "training environments expected, of all actors together"),
     INT("num_eval_envs", num_eval_envs, "16", 0, 65536, SERVING,

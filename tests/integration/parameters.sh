@@ -210,8 +210,8 @@ open own --token_file=token --operator_token_file=operator --total_steps=1e9
 address_of_own=$(head -n 1 own/address)
 pass_if "get with the token of actors" refuses "asks for the operator's token" 1 get \
   "$address_of_own" none --token_file=token
-pass_if "set with it" refuses "asks for the operator's token" 1 set "$address_of_own" first.safetensors \
-  --token_file=token
+pass_if "set with it" refuses "asks for the operator's token" 1 set "$address_of_own" \
+  first.safetensors --token_file=token
 pass_if "get with none" refuses "asks for the operator's token" 1 get "$address_of_own" none
 pass_if "nothing was written with any" test ! -e none
 pass_if "get with the operator's" parameters get "$address_of_own" mine.safetensors \
