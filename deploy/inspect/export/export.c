@@ -140,28 +140,16 @@ static enum status describe_options(struct export *self, const char *folder, str
   return status;
 }
 
-/* "position float32[2]", a line each, in the space's order. */
-static void describe_observation(struct export *self) {
-  const struct space *space = &self->run.space;
-  char text[SPACE_MAX_TENSORS * (SPACE_NAME_BYTES + SPACE_TENSOR_BYTES)] = "";
-  for (int i = 0, n = 0; i < space->num_tensors; i++) {
-    char tensor[SPACE_TENSOR_BYTES];
-    n += snprintf(text + n, sizeof(text) - (size_t)n, "%s %s\n", space->tensor[i].name,
-                  space_describe_tensor(tensor, &space->tensor[i]));
-  }
-  add_text(self, "observation_space", text);
-}
-
 static enum status describe(struct export *self, const char *folder, struct error *error) {
   struct run *run = &self->run;
-  char action[SPACE_ACTION_BYTES];
+  char *space = space_json_text(&run->space);
   const char *file = strrchr(run->played, '/');
   self->metadata = json_object();
   add_text(self, "environment", run->identity);
   add_text(self, "agent", self->learner.agent);
   add_text(self, "network", self->learner.network);
-  describe_observation(self);
-  add_text(self, "action_space", space_describe_action(action, &run->space));
+  add_text(self, "space", space);
+  free(space);
   add_text(self, "checkpoint", file ? file + 1 : run->played);
   add_number(self, "steps", trainer_counter(run->trainer, TRAINER_STEPS));
   add_number(self, "updates", trainer_report(run->trainer).updates);
@@ -193,9 +181,6 @@ static enum status write_safetensors(struct export *self, const char *path, stru
   for (int i = 0; i < count; i++)
     tensor[i] = (struct safetensor){parameter[i].name, parameter[i].rank, parameter[i].shape,
                                     self->params + parameter[i].offset};
-  char *space = space_json_text(&self->run.space);
-  add_text(self, "space", space);
-  free(space);
   return safetensors_write(path, tensor, count, self->metadata, error);
 }
 

@@ -1,6 +1,5 @@
 """Trained policies: of a run folder, a checkpoint, a file of `acorn export`."""
 import ctypes
-import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from acorn.bundle import ROOT, AcornError, check_system
-from acorn.library import Space, Tensor, call, library
+from acorn.library import Space, call, library
 
 
 def load(source, *, checkpoint="", env=None):
@@ -134,7 +133,7 @@ OWN = {"reset", "previous_action", "previous_reward", "state_in"}
 
 
 class OnnxPolicy:
-    """A policy of an ONNX file, by onnxruntime: act as Policy's."""
+    """A policy of an ONNX file, by onnxruntime: space, metadata and act as Policy's."""
 
     def __init__(self, path):
         try:
@@ -148,9 +147,10 @@ class OnnxPolicy:
         except Exception as error:  # of types of its own
             raise AcornError(f"{path}: {error}") from None
         self._metadata = self._session.get_modelmeta().custom_metadata_map
-        if "observation_space" not in self._metadata:
-            raise AcornError(f"{path} is no file of `acorn export`: its metadata have no "
-                             "observation_space")
+        if "space" not in self._metadata:
+            raise AcornError(f"{path} is no file of `acorn export` of this version: its metadata "
+                             "have no space; export the run again")
+        self.space = Space(self._metadata["space"])
         inputs = self._session.get_inputs() + self._session.get_overridable_initializers()
         self._inputs = {x.name: (self._dtype(x), x.shape[1:]) for x in inputs}
         self._outputs = [x.name for x in self._session.get_outputs()]
@@ -162,21 +162,21 @@ class OnnxPolicy:
         return np.dtype(names.get(tensor.type, tensor.type[len("tensor("):-1]))
 
     def _find_tensors(self):
-        """The observation's tensors, their inputs, and the inputs that a row's state has: a byte
-        that is 0 where an episode begins, then the value of each."""
-        self._tensors, self._names, self._kept = [], [], []
-        for line in self._metadata["observation_space"].splitlines():
-            name, shape = re.fullmatch(r"(\S+) \w+\[(.*)\]", line).groups()
-            shape = [int(n) for n in shape.split(",") if n]
-            given = name if name in self._inputs and name not in OWN else "observation_" + name
-            dtype, input_shape = self._inputs[given]
-            self._tensors.append(Tensor(name, dtype, shape))
-            self._names.append(given)
-            if len(input_shape) > len(shape):
-                self._kept.append(given)
+        """The inputs of the observation's tensors, and those that a row's state has: a byte that
+        is 0 where an episode begins, then the value of each."""
+        self._names, self._kept = [], []
+        for tensor in self.space.tensors:
+            is_input = tensor.name in self._inputs and tensor.name not in OWN
+            self._names.append(tensor.name if is_input else "observation_" + tensor.name)
+            if len(self._inputs[self._names[-1]][1]) > len(tensor.shape):
+                self._kept.append(self._names[-1])
         self._kept += [name for name in ("state_in", "previous_action") if name in self._inputs]
         self._state_bytes = 1 + sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in
                                     (self._inputs[name] for name in self._kept))
+
+    def close(self):
+        """See Policy.close."""
+        self._session = None
 
     def metadata(self, name):
         return self._metadata.get(name)
@@ -199,7 +199,9 @@ class OnnxPolicy:
 
     def act(self, observation, state=None, reward=None):
         """See Policy.act."""
-        rows, single = take_rows(self._tensors, observation)
+        if not self._session:
+            raise AcornError("this policy is closed")
+        rows, single = take_rows(self.space.tensors, observation)
         count = len(rows[0])
         state = take_state(state, (count, self._state_bytes))
         feed = self._unpack(state)
@@ -215,4 +217,5 @@ class OnnxPolicy:
         action = found["action"]
         state = self._pack({**feed, "state_in": found.get("state_out"),
                             "previous_action": found.get("mean", action)}, count)
+        action = action.astype(self.space.action_array(0).dtype)
         return (action[0] if single else action), state

@@ -6,8 +6,8 @@ Usage: compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. Prints 
 difference of each output; fails where one is above 1e-5, of an output whose largest number is above
 1 above 1e-5 of that.
 """
+import json
 import os
-import re
 import subprocess
 import sys
 
@@ -45,10 +45,13 @@ class Policy:
         self.metadata = self.session.get_modelmeta().custom_metadata_map
         assert int(self.metadata["updates"]) > 0, "nothing was trained: weights as they began"
         self.space = {}  # the shape of each tensor, by the name of its input
-        for line in self.metadata["observation_space"].splitlines():
-            name, shape = re.fullmatch(r"(\S+) \w+\[(.*)\]", line).groups()
-            name = name if name in self.inputs else "observation_" + name
-            self.space[name] = [int(n) for n in shape.split(",") if n]
+        space = json.loads(self.metadata["space"])
+        for tensor in space["observation"]:
+            name = tensor["name"]
+            self.space[name if name in self.inputs else "observation_" + name] = tensor["shape"]
+        self.is_box = "low" in space
+        self.numbers = ([len(space["low"])] if self.is_box
+                        else space.get("choices") or [space["discrete"]])
         for name, shape in self.shapes.items():
             assert shape[0] == ("one_or_batch" if name in self.optional else "batch"), name
 
@@ -73,9 +76,7 @@ def make_rows(policy, random, T, B):
     an episode begins."""
     names = [name for name in policy.inputs if name not in OWN]
     stack = int(options_of(policy.metadata)["frame_stack"])
-    space = policy.metadata["action_space"]
-    is_box = space.startswith("box")
-    numbers = [int(n) for n in space[space.index("(") + 1:-1].split(",")]
+    is_box, numbers = policy.is_box, policy.numbers
     frames, feeds, firsts = {}, [], []
     packed = bytearray(np.array([T, B], np.int32).tobytes())
     for t in range(T):
@@ -151,7 +152,7 @@ def outputs_of(policy, row, size, is_box):
 
 
 def compare(policy, command, B, seed):
-    is_box = policy.metadata["action_space"].startswith("box")
+    is_box = policy.is_box
     T = -(-ROWS // B)
     random = np.random.default_rng(seed)
     feeds, packed, _ = make_rows(policy, random, T, B)
@@ -180,7 +181,7 @@ def compare(policy, command, B, seed):
 def compare_library(policy, path, command, B, seed):
     """What it remembers of the step before is overwritten by the rows' own."""
     loaded = acorn.load(path)
-    is_box = policy.metadata["action_space"].startswith("box")
+    is_box = policy.is_box
     T = -(-ROWS // B)
     feeds, packed, firsts = make_rows(policy, np.random.default_rng(seed), T, B)
     rows, _ = ours(command, packed, T, B, is_box)

@@ -66,6 +66,12 @@ def onnx(folder):
     assert np.array_equal(policy.act(rows)[0], other.act(rows)[0])
     assert policy.act(rows[0])[0] == other.act(rows[0])[0]
     assert policy.metadata("steps") == other.metadata("steps")
+    assert repr(policy.space.tensors) == repr(other.space.tensors) == "[state float32[4]]"
+    assert policy.space.discrete == other.space.discrete == 2
+    assert policy.act(rows)[0].dtype == other.act(rows)[0].dtype == np.int32
+    for one in (policy, other):
+        one.close()
+        raises("is closed", one.act, rows)
 
 
 def remembers(folder, name, size):
@@ -96,7 +102,7 @@ def foreign(folder):
     raises("too large", policy.act, np.array([1e300, 0, 0, 0]))
     data = open(f"{folder}/policy.onnx", "rb").read()
     with open("other.onnx", "wb") as file:
-        file.write(data.replace(b"observation_space", b"observation_place"))
+        file.write(data.replace(b"\x05space", b"\x05place"))
     raises("is no file of `acorn export`", acorn.load, "other.onnx")
 
 
