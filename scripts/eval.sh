@@ -49,7 +49,10 @@ for word in "${@:2}"; do
       ;;
   esac
 done
-if [ "$env" = join ]; then
+launch=("$root/build/launch")
+if is_in_package "$env"; then
+  launch=("$ACORN_PACKAGE_PYTHON" -m acorn.train)
+elif [ "$env" = join ]; then
   echo "eval.sh: $run was trained on an environment that its actors brought (--env=join): say" \
     "where it is here, --env=./my_env.so or --env=gym:ID;" \
     "scripts/export.sh and scripts/serve.sh can do without it" >&2
@@ -63,7 +66,7 @@ unfinished=0
 : >"$work/lines"
 for policy in "${policies[@]}"; do
   code=0
-  "$root/build/launch" "$env" "$(run_option agent)" "$actors" "$envs" --mode=evaluate \
+  "${launch[@]}" "$env" "$(run_option agent)" "$actors" "$envs" --mode=evaluate \
     --logdir="$run" --seed=1000 "${flags[@]}" --policy="$policy" >"$work/out" || code=$?
   if [ $code -eq 3 ]; then unfinished=3; elif [ $code -ne 0 ]; then exit $code; fi
   grep '^evaluation ' "$work/out" >>"$work/lines" || [ $code -eq 3 ] && continue

@@ -132,6 +132,10 @@ build_bridge() {
   fi
 }
 
+# is_in_package WORD: whether that environment is played by processes of the Python that the package
+# acorn-rl is installed in (deploy/python/acorn/train.py), whose programs have no bridge.
+is_in_package() { [[ ${ACORN_PACKAGE_PYTHON:+yes}:$1 = yes:@(join|gym:*) ]]; }
+
 # Builds what plays that run, or an environment named otherwise, and installs what that needs.
 build_for_run() {
   has_sources || return 0

@@ -90,8 +90,12 @@ build_for_run "$env"
 work=$(mktemp -d)
 new=${out%.*}.new.${out##*.}
 trap 'rm -rf "$work" "$new"' EXIT
+watch=("$root/build/watch")
+if is_in_package "${env:-$(run_option env)}"; then
+  watch=("$ACORN_PACKAGE_PYTHON" -m acorn.watch)
+fi
 set +e
-"$root/build/watch" "$run" "${flags[@]}" --hold="$fps" \
+"${watch[@]}" "$run" "${flags[@]}" --hold="$fps" \
   --max_steps="${max_steps:-$((600 * fps))}" |
   ffmpeg -nostdin -v error -xerror -y -f image2pipe -framerate "$fps" -c:v ppm -i - "${encode[@]}" \
     "$new" >"$work/said" 2>&1

@@ -43,12 +43,71 @@ pass_if "acorn train" eval 'is $code 0 && says_out "result env=cartpole agent=pp
 acorn train gym:CartPole-v1 ppo 2 8 --total_steps=5k --logdir=gym
 pass_if "acorn train gym:ID: with actors in Python" \
   eval 'is $code 0 && says_out "result env=CartPole-v1 agent=ppo" && [ -s gym/space.json ]'
+acorn eval gym --episodes=8
+pass_if "acorn eval of it, greedily and sampled" \
+  eval 'is $code 0 && [ "$(grep -c "^evaluation episodes=8 " out)" = 2 ]'
+cp -r gym foreign && echo json:CartPole-v1 >foreign/environment.txt
+acorn eval foreign --no_code
+pass_if "--no_code: an environment that is a module's" \
+  eval 'is $code 1 && says "code of its module"'
 acorn train gym:NoSuch-v1
 pass_if "an environment that Gymnasium does not have" eval 'is $code 1 && says NoSuch'
 acorn train gym:CartPole-v1 ppo two
 pass_if "a number that is none" eval 'is $code 1 && says "NUM_ACTORS"'
 acorn train gym:CartPole-v1 ppo 1 --no_such_option=1
 pass_if "an option that the learner does not have" eval 'is $code 2 && says no_such_option'
+
+# A copy of Gymnasium's CartPole, in a module of the user's.
+cat >pole.py <<'END'
+import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+
+
+class Pole(CartPoleEnv):
+    def step(self, action):
+        if self.spec.id == "Wrong-v0":
+            raise ValueError("no step is taken")
+        return super().step(action)
+
+    def render(self):
+        return self.np_random.integers(0, 256, (40, 60, 3), "uint8")
+
+
+for name in ("Pole-v0", "Wrong-v0"):
+    gymnasium.register(name, Pole, max_episode_steps=200)
+END
+export PYTHONPATH=$work
+acorn train gym:pole:Wrong-v0 ppo 1 --total_steps=5k --logdir=wrong
+pass_if "an actor that never steps is given up, with its reason" \
+  eval 'is $code 1 && says "no step is taken" && says "every actor has ended"'
+# dies: actor 1, each time that it plays; the learner goes on with the other meanwhile.
+dies() {
+  venv/bin/acorn train gym:pole:Pole-v0 ppo 2 8 --total_steps=1e9 --logdir=dies --metrics_secs=0.2 \
+    >"$work/out" 2>"$work/err" </dev/null &
+  run=$!
+  for pause in 1 2; do
+    wait_for 60 playing 16 && kill -KILL "$(pgrep -P $run -f "acorn.actor .* train 1 ")" || return
+    wait_for 60 playing 8 &&
+      wait_for 60 says "actor 1 is started again in $pause s; it has died by signal 9" || return
+  done
+  wait_for 60 playing 16 && kill -TERM $run && ended 20 && is "$code" 0
+}
+playing() { # NUMBER: of environments, as the learner has them
+  "$package/bundle/build/status" dies 2>/dev/null | grep -q "^actors *$1 of 16 environments"
+}
+pass_if "an actor that is killed is started again, and again" dies
+if command -v ffmpeg >/dev/null; then
+  acorn watch dies --out=dies.gif --episodes=2 --max_steps=9
+  pass_if "acorn watch of an environment in a module" \
+    eval 'is $code 0 && says "episode 2: return 9 in 9 steps" && [ -s dies.gif ]'
+  acorn watch dies --policy=sample
+  pass_if "acorn watch: not sampled" eval 'is $code 1 && says "greedy policy alone"'
+  acorn watch gym
+  pass_if "acorn watch: what draws nothing" eval 'is $code 1 && says "cannot be drawn"'
+else
+  echo "SKIP acorn watch: ffmpeg is not here"
+fi
+unset PYTHONPATH
 acorn eval run --policy=greedy --episodes=8
 pass_if "acorn eval" eval 'is $code 0 && says_out "evaluation episodes=8"'
 greedy=$(sed -n 's/^evaluation .* return_mean=\([^ ]*\).*/\1/p' out)
@@ -104,10 +163,14 @@ docs() { # NUMBER: of a block of commands
   bash -e <(block "$1" | grep -v '^make wheel\|venv play') >"$work/out" 2>"$work/err" </dev/null
 }
 pass_if "docs: train and act" eval 'docs 1 && tail -n 1 out | grep -q "^[01]$"'
-pass_if "docs: a policy" venv/bin/python -I <(block 2)
-pass_if "docs: a run" eval 'venv/bin/python -I <(block 3) >"$work/out" 2>"$work/err" &&
+if command -v ffmpeg >/dev/null; then
+  pass_if "docs: evaluate and watch" eval 'docs 2 && says_out "evaluation episodes=100 " &&
+    [ -s runs/c/play.mp4 ]'
+fi
+pass_if "docs: a policy" venv/bin/python -I <(block 3)
+pass_if "docs: a run" eval 'venv/bin/python -I <(block 4) >"$work/out" 2>"$work/err" &&
   grep -q "$(cut -d " " -f 1 "$tree/VERSION")" out'
-pass_if "docs: an actor of one's own" eval 'docs 4 && wait_for 20 test -s runs/b/result.json'
+pass_if "docs: an actor of one's own" eval 'docs 5 && wait_for 20 test -s runs/b/result.json'
 
 # ---- what is refused
 pass_if "what is no run, no policy, a damaged one" check refused run

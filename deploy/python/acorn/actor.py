@@ -7,6 +7,7 @@ the same environment.
 The messages are those of docs/protocol.md, by the functions of docs/examples/actor.py.
 """
 import importlib.util
+import json
 import os
 import re
 import sys
@@ -23,12 +24,7 @@ _DTYPES = {np.dtype(np.uint8): "DTYPE_UINT8", np.dtype(np.int32): "DTYPE_INT32",
 def _modules():
     """acorn_pb2 and acorn_pb2_grpc, of the protocol's description: no generated code, which would
     need one version of protobuf."""
-    try:
-        import grpc  # noqa: F401
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    except ImportError as missing:
-        raise AcornError(f"{missing}: an actor needs grpcio and protobuf: pip install "
-                         "grpcio protobuf") from None
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     messages, stubs = types.ModuleType("acorn_pb2"), types.ModuleType("acorn_pb2_grpc")
     pool = descriptor_pool.DescriptorPool()
     described = descriptor_pb2.FileDescriptorSet.FromString(
@@ -106,6 +102,7 @@ def _action(space, protocol):
 
 class _World:
     """An environment of Gymnasium as docs/examples/actor.py steps one."""
+    mark = None  # a file that is made at this process's first step
 
     def __init__(self, env, parts, unpack):
         self.env, self.parts, self.unpack = env, parts, unpack
@@ -115,35 +112,46 @@ class _World:
 
     def step(self, action):
         observation, reward, terminated, truncated, _ = self.env.step(action)
+        if _World.mark:
+            open(_World.mark, "w").close()
+            _World.mark = None
         return observation, float(reward), bool(terminated), bool(truncated)
 
     def pack(self, observation):
         return b"".join(take(observation).tobytes() for _, _, _, take in self.parts)
 
 
+def name_of(gym_id):
+    """An ID as the name of an environment; what is none has the ID behind it, as an option."""
+    name = re.sub(r"[^A-Za-z0-9_.-]", "-", gym_id)[:31]
+    return name if name == gym_id else f'{name}({{"id":{json.dumps(gym_id)}}})'
+
+
 def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=None,
-        token_file=None, tls_ca=None, tls_cert=None, tls_key=None, reconnect_s=600):
+        evaluates=False, token_file=None, tls_ca=None, tls_cert=None, tls_key=None,
+        reconnect_s=600):
     """Plays until the run is over.
 
     make_env: called for each environment, and once more for its spaces. learner: HOST:PORT or
     unix:PATH. envs: environments that step together. name: of the actor, unlike that of any other.
-    environment: what the learner knows it by; default: the id of Gymnasium. Errors: AcornError:
-    the learner refuses the actor (the reason is on stderr), or is not found for reconnect_s.
-    Actors of one learner name the same environment and have the same spaces.
+    environment: what the learner knows it by; default: the id of Gymnasium. evaluates: so does
+    the learner. Errors: AcornError: the learner refuses the actor (the reason is on stderr), or is
+    not found for reconnect_s. Actors of one learner name the same environment and have the same
+    spaces.
     """
     example = _load_example()
     protocol = example.acorn_pb2
     first = make_env()
     parts = _flatten(first.observation_space)
     action, unpack = _action(first.action_space, protocol)
-    environment = environment or getattr(first.spec, "id", type(first.unwrapped).__name__)
+    environment = environment or name_of(getattr(first.spec, "id", type(first.unwrapped).__name__))
     first.close()
     tensors = [protocol.Tensor(name=n, dtype=getattr(protocol, _DTYPES[np.dtype(dtype)]),
                                shape=shape) for n, dtype, shape, _ in parts]
     request = protocol.JoinRequest(
         protocol=1, name=name or f"python/{os.getpid()}",
-        environment=re.sub(r"[^A-Za-z0-9_.-]", "-", environment)[:31], observation=tensors,
-        action=action, num_environments=envs, role=protocol.ROLE_TRAIN)
+        environment=environment, observation=tensors, action=action, num_environments=envs,
+        role=protocol.ROLE_EVAL if evaluates else protocol.ROLE_TRAIN)
     options = types.SimpleNamespace(learner=learner, token_file=token_file, tls_ca=tls_ca,
                                     tls_cert=tls_cert, tls_key=tls_key, reconnect_s=reconnect_s)
     try:
@@ -154,14 +162,15 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
         raise AcornError(f"the actor cannot play at {learner}: the reason is on stderr")
 
 
-def _main(name, learner, envs, index):
+def _main(name, learner, envs, role, index, mark):
     """An actor that `acorn train` starts: it ends with its learner."""
     import signal
 
     import gymnasium
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _World.mark = mark
     run(lambda: gymnasium.make(name), learner, envs=int(envs), name=f"python/{index}",
-        reconnect_s=60)
+        environment=name_of(name), evaluates=role == "evaluate", reconnect_s=60)
 
 
 if __name__ == "__main__":

@@ -52,13 +52,13 @@ def main():
         return 2
     try:
         check_system()
-        is_gym = name == "train" and any(word.startswith("gym:") for word in sys.argv[2:3])
-        if is_gym and not (ROOT / "Makefile").exists():
-            from acorn.train import train
-            return train(sys.argv[2:])
     except AcornError as error:
         print(f"acorn: {error}", file=sys.stderr)
         return 1
+    if not (ROOT / "Makefile").exists():
+        os.environ["ACORN_PACKAGE_PYTHON"] = sys.executable  # scripts/lib.sh, is_in_package
+        if name == "train" and sys.argv[2:] and sys.argv[2].startswith("gym:"):
+            start = [sys.executable, "-m", "acorn.train"]
     os.execvp(start[0], start + sys.argv[2:])
 
 

@@ -1,5 +1,7 @@
 """`acorn train gym:ID`: a learner and actors in Python. The programs of this package have no bridge
-to Python, which is compiled for one Python, so the actors are processes of this one (actor.py)."""
+to Python, which is compiled for one Python, so the actors are processes of this one (actor.py).
+scripts/eval.sh evaluates such a run so, too."""
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +11,21 @@ import time
 from pathlib import Path
 
 from acorn.bundle import ROOT, AcornError
+
+
+MOST_DEATHS = 5  # of an actor that has never stepped
+LONGEST_PAUSE_S = 60
+
+
+def find_id(env, folder):
+    """Of gym:ID, or of the environment that the actors of the run in the folder brought (join)."""
+    if env.startswith("gym:"):
+        return env[len("gym:"):]
+    path = Path(folder) / "environment.txt"
+    if not path.is_file():
+        raise AcornError(f"{path} is missing, which names the run's environment: bring it back")
+    name, _, options = path.read_text().splitlines()[0].partition("(")
+    return json.loads(options[:-1])["id"] if options.startswith('{"id":') else name
 
 
 def _read_words(words):
@@ -24,32 +41,72 @@ def _read_words(words):
     if len(plain) > 4 or actors < 1 or envs < 1:
         raise AcornError("say acorn train gym:ID [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]], and "
                          f"options as --name=value; not {' '.join(plain)}")
-    return env[len("gym:"):], agent, actors, envs, flags
+    options = dict(flag.split("=", 1) for flag in flags if "=" in flag)
+    name, role = find_id(env, options.get("--logdir", ".")), options.get("--mode", "train")
+    if "--no_code" in flags and ":" in name:
+        raise AcornError(f"--no_code: gym:{name} would run code of its module")
+    return name, agent, actors, envs, role, [flag for flag in flags if flag != "--no_code"]
 
 
-def _check_environment(name):
+def make(name, **options):
+    """That environment of Gymnasium. Errors: AcornError."""
+    import gymnasium
     try:
-        import gymnasium
-        import grpc  # noqa: F401
-    except ImportError as missing:
-        raise AcornError(f"{missing}: environments of Gymnasium need gymnasium, grpcio and "
-                         "protobuf: pip install gymnasium grpcio protobuf") from None
-    try:
-        gymnasium.make(name).close()
+        return gymnasium.make(name, **options)
     except Exception as error:  # the environment's own
         raise AcornError(f"gym:{name}: {type(error).__name__}: {error}") from None
 
 
-def _wait(learner, actors, folder):
+class _Actor:
+    """A process that plays. When it dies it is started again: after 1, 2, 4 ... 60 s, and after 1 s
+    again once it has worked for a minute; at once while it has never stepped, but not for ever."""
+
+    def __init__(self, index, folder, words):
+        self.index, self.log, self.mark = index, folder / f"{index}.log", folder / f"{index}.steps"
+        self.words = [sys.executable, "-m", "acorn.actor", *words, str(index), self.mark]
+        self.deaths, self.is_over = 0, False
+        self._start()
+
+    def _start(self):
+        self.start_s, self.started_s = None, time.monotonic()
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(self.words, stdout=log, stderr=log,
+                                            stdin=subprocess.DEVNULL)
+
+    def look(self):
+        """Starts it again if it is time to. Whether it plays, or will."""
+        now_s, code = time.monotonic(), self.process.poll()
+        if code is None or self.is_over:
+            return not self.is_over
+        if self.start_s is None:
+            self._count_death(now_s, code)
+        elif now_s >= self.start_s:
+            self._start()
+        return not self.is_over
+
+    def _count_death(self, now_s, code):
+        self.deaths = 1 if now_s - self.started_s >= LONGEST_PAUSE_S else self.deaths + 1
+        stepped = self.mark.exists()
+        self.is_over = code == 0 or not stepped and self.deaths >= MOST_DEATHS
+        if not self.is_over:
+            pause_s = min(2 ** (self.deaths - 1), LONGEST_PAUSE_S) if stepped else 0.2
+            self.start_s = now_s + pause_s
+            lines = self.log.read_text(errors="replace").splitlines() or [""]
+            how = f"exit code {code}: {lines[-1]}" if code > 0 else f"signal {-code}"
+            print(f"actor {self.index} is started again in {pause_s} s; it has died by {how}",
+                  file=sys.stderr)
+
+
+def _wait(learner, actors):
     """Until the learner has ended, or no actor is left to play: that is an error of theirs."""
     while learner.poll() is None:
-        if all(actor.poll() is not None for actor in actors):
+        if not any([actor.look() for actor in actors]):
             try:
                 learner.wait(10)  # the run may just be over
             except subprocess.TimeoutExpired:
                 learner.terminate()
                 learner.wait()
-                sys.stderr.write((folder / "actor0.log").read_text()[-2000:])
+                sys.stderr.write(actors[0].log.read_text(errors="replace")[-2000:])
                 raise AcornError("every actor has ended, the first as above") from None
         time.sleep(0.05)
     return learner.returncode
@@ -57,8 +114,8 @@ def _wait(learner, actors, folder):
 
 def train(words):
     """The learner's exit code. Errors: AcornError."""
-    name, agent, count, envs, flags = _read_words(words)
-    _check_environment(name)
+    name, agent, count, envs, role, flags = _read_words(words)
+    make(name).close()
     with tempfile.TemporaryDirectory(prefix="acorn-") as folder:
         folder, actors = Path(folder), []
         address = f"unix:{folder}/socket"
@@ -70,13 +127,23 @@ def train(words):
         signal.signal(signal.SIGTERM, lambda *_: learner.terminate())
         try:
             for i in range(count):
-                with open(folder / f"actor{i}.log", "w") as log:
-                    actors.append(subprocess.Popen(
-                        [sys.executable, "-m", "acorn.actor", name, address, str(envs), str(i)],
-                        stdout=log, stderr=log, stdin=subprocess.DEVNULL))
-            code = _wait(learner, actors, folder)
+                actors.append(_Actor(i, folder, [name, address, str(envs), role]))
+            code = _wait(learner, actors)
             return code if code >= 0 else 128 - code  # as a shell has a signal
         finally:
             for actor in actors:
-                actor.kill()
-                actor.wait()
+                actor.process.kill()
+                actor.process.wait()
+
+
+def run(function):
+    """The exit code of a command that is this function."""
+    try:
+        return function(sys.argv[1:])
+    except AcornError as error:
+        print(f"acorn: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(run(train))

@@ -1,0 +1,71 @@
+"""What scripts/watch.sh starts for a run whose environment is in Python: the pictures that the
+environment draws of itself, as PPM on stdout, without the panel of build/watch."""
+import os
+import sys
+
+import numpy as np
+
+from acorn.actor import _action, _flatten, _modules
+from acorn.bundle import AcornError
+from acorn.policy import load
+from acorn.train import find_id, make, run
+
+EXIT_NOT_READ = 5
+WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
+         "hold": 1, "max_steps": 1}
+
+
+def _read_words(words):
+    given = dict(word[2:].split("=", 1) for word in words if "=" in word)
+    if not given.keys() <= WORDS.keys() or given.get("policy", "greedy") != "greedy":
+        raise AcornError("of an environment in Python the greedy policy alone is shown, without "
+                         "--policy=sample and --env_args")
+    try:
+        return {name: type(usual)(given.get(name, usual)) for name, usual in WORDS.items()}
+    except ValueError as error:
+        raise AcornError(f"--episodes and --seed are whole numbers: {error}") from None
+
+
+def _draw(env, stdout, times):
+    try:
+        picture = np.ascontiguousarray(env.render())
+    except Exception as error:  # its own: a package that it lacks
+        raise AcornError(f"{env.spec.id} cannot be drawn: {error}") from None
+    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+        raise AcornError(f"{env.spec.id} draws no picture of itself (rgb_array)")
+    head = "P6\n{1} {0}\n255\n".format(*picture.shape).encode()
+    stdout.write((head + picture.tobytes()) * times)
+    stdout.flush()
+
+
+def _play(env, policy, stdout, options, episode):
+    parts, (_, unpack) = _flatten(env.observation_space), _action(env.action_space, _modules()[0])
+    observation, _ = env.reset(seed=options["seed"] + episode)
+    state, reward, score, steps, over = None, 0.0, 0.0, 0, False
+    while not over and steps < options["max_steps"]:
+        _draw(env, stdout, 1)
+        seen = {name: take(observation).reshape(shape) for name, _, shape, take in parts}
+        action, state = policy.act(seen, state, reward)
+        action = unpack(np.asarray(action).tobytes(), 1)[0]
+        observation, reward, terminated, truncated, _ = env.step(action)
+        score, steps, over = score + reward, steps + 1, terminated or truncated
+    _draw(env, stdout, options["hold"])
+    print(f"episode {episode + 1}: return {score:.9g} in {steps} steps"
+          f"{'' if over else ', not to its end (--max_steps)'}", file=sys.stderr)
+
+
+def watch(words):
+    options = _read_words(words[1:])
+    stdout = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what the environment prints
+    policy = load(words[0], checkpoint=options["checkpoint"])
+    env = make(find_id(options["env"], words[0]), render_mode="rgb_array")
+    for episode in range(options["episodes"]):
+        _play(env, policy, stdout, options, episode)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(run(watch))
+    except BrokenPipeError:
+        os._exit(EXIT_NOT_READ)
