@@ -24,17 +24,30 @@ void notify_init(void) {
   unsetenv(NOTIFY_VARIABLE);
 }
 
-void notify_send(enum notice notice) {
+void notify_send_number(enum notice notice, int number) {
   char bytes[NOTICE_BYTES + 1];
-  snprintf(bytes, sizeof bytes, "%-*d%c\n", LETTER_AT, (int)getpid(), (char)notice);
+  snprintf(bytes, sizeof bytes, "%-*d%c\n", LETTER_AT, number, (char)notice);
   if (pipe_end >= 0) (void)!write(pipe_end, bytes, NOTICE_BYTES);
 }
 
-enum notice notify_read(int *pid, const char bytes[NOTICE_BYTES]) {
-  char number[NOTICE_BYTES] = "", letter = bytes[LETTER_AT];
-  memcpy(number, bytes, LETTER_AT);
-  *pid = atoi(number);
-  if (*pid <= 0 || bytes[LETTER_AT + 1] != '\n') return NOTICE_NONE;
-  bool is_notice = letter == NOTICE_STEPPED || letter == NOTICE_SAVING || letter == NOTICE_FINISHED;
-  return is_notice ? (enum notice)letter : NOTICE_NONE;
+void notify_send(enum notice notice) {
+  notify_send_number(notice, (int)getpid());
+}
+
+void notify_share(posix_spawn_file_actions_t *files) {
+  char text[16];
+  if (pipe_end < 0) return;
+  snprintf(text, sizeof text, "%d", pipe_end);
+  setenv(NOTIFY_VARIABLE, text, 1);
+  posix_spawn_file_actions_adddup2(files, pipe_end, pipe_end); /* stays open */
+}
+
+enum notice notify_read(int *number, const char bytes[NOTICE_BYTES]) {
+  static const char letters[] = {NOTICE_STEPPED, NOTICE_SAVING, NOTICE_FINISHED,
+                                 NOTICE_LEARNER_ENDED, NOTICE_LEARNER_SILENT};
+  char text[NOTICE_BYTES] = "", letter = bytes[LETTER_AT];
+  memcpy(text, bytes, LETTER_AT);
+  *number = atoi(text);
+  if (*number <= 0 || bytes[LETTER_AT + 1] != '\n') return NOTICE_NONE;
+  return memchr(letters, letter, sizeof letters) ? (enum notice)letter : NOTICE_NONE;
 }

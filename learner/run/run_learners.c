@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/notify.h"
 #include "common/base/version.h"
 #include "common/cluster/host_port.h"
 #include "common/cluster/learner_address.h"
@@ -85,6 +86,7 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log, O_CREAT | O_WRONLY | O_APPEND, 0666);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  notify_share(&files);
   /* In a group of its own, since the supervisor kills the group of a learner that was killed. */
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -94,6 +96,7 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
   program[length < 0 ? 0 : length] = '\0';
   int reason = posix_spawn(&run->learner_process[rank], program, &files, &attributes, all, environ);
+  unsetenv(NOTIFY_VARIABLE);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   free(all);
@@ -126,6 +129,17 @@ static bool has_ended(void *context, int rank) {
   if (pid <= 0) return false;
   if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD;
   return info.si_pid == pid;
+}
+
+/* Tells the supervisor, which is that of all learners of one host, and kills one that is stopped.
+ * The supervisor may end the first learner then, which is a signal for the others: hence the reason
+ * of their stop before it. */
+static void on_lost(void *context, int rank, bool silent) {
+  const struct run *run = context;
+  if (run->options->learners_at[0]) return;
+  if (run->progress) progress_stop(run->progress, STOP_ERROR);
+  notify_send_number(silent ? NOTICE_LEARNER_SILENT : NOTICE_LEARNER_ENDED, rank + 1);
+  if (silent && run->learner_process[rank] > 0) kill(run->learner_process[rank], SIGKILL);
 }
 
 /* ---- what all have to agree in */
@@ -220,6 +234,7 @@ enum status run_learners_open(struct run *run, char *const *words, struct error 
                                 .timeout_ms = (int)(options->learners_timeout_s * 1000),
                                 .about = about,
                                 .has_ended = has_ended,
+                                .lost = on_lost,
                                 .context = run};
   status = open_peers(run, &config, error);
   free(about);

@@ -23,6 +23,8 @@ enum status peers_lose(struct peers *peers, int rank, enum peers_loss loss) {
                            "the others have not heard from this learner, %d of %d, within "
                            "%g s, and go on to end without it",
                            rank, learners, timeout_s);
+  if (peers->config.lost && (loss == PEERS_ENDED || loss == PEERS_SILENT))
+    peers->config.lost(peers->config.context, rank, loss == PEERS_SILENT);
   if (loss == PEERS_TOLD)
     return peers->status =
                status_fail(&peers->error, STATUS_UNAVAILABLE,

@@ -28,7 +28,7 @@ struct peers_way {
 
 struct peers {
   struct device_peers of_device; /* first */
-  struct peers_config config;    /* its pointers: until opened */
+  struct peers_config config;    /* its pointers but `context`: until opened */
   const struct peers_way *way;
   enum status status; /* the first error */
   bool is_given_up;   /* by the others: that was it */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/notify.h"
@@ -30,6 +31,34 @@ static void what_is_sent_can_be_read(void **state) {
     assert_int_equal(notify_read(&pid, bytes), notices[i]);
     assert_int_equal(pid, getpid());
   }
+  notify_send_number(NOTICE_LEARNER_SILENT, 3);
+  assert_int_equal(read(ends[0], bytes, sizeof bytes), NOTICE_BYTES);
+  assert_int_equal(notify_read(&pid, bytes), NOTICE_LEARNER_SILENT);
+  assert_int_equal(pid, 3);
+}
+
+// To a program that is spawned, although no other one gets it.
+static void it_can_be_shared(void **state) {
+  (void)state;
+  int ends[2], pid, how;
+  char number[16], bytes[NOTICE_BYTES];
+  assert_int_equal(pipe(ends), 0);
+  snprintf(number, sizeof number, "%d", ends[1]);
+  setenv(NOTIFY_VARIABLE, number, 1);
+  notify_init();
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  notify_share(&files);
+  char *script[] = {"sh", "-c", "printf '%-14de\\n' 7 >&$ACORN_NOTIFY_FD", NULL};
+  pid_t child;
+  assert_int_equal(posix_spawn(&child, "/bin/sh", &files, NULL, script, environ), 0);
+  unsetenv(NOTIFY_VARIABLE);
+  assert_int_equal(waitpid(child, &how, 0), child);
+  assert_int_equal(how, 0);
+  assert_int_equal(read(ends[0], bytes, sizeof bytes), NOTICE_BYTES);
+  assert_int_equal(notify_read(&pid, bytes), NOTICE_LEARNER_ENDED);
+  assert_int_equal(pid, 7);
+  posix_spawn_file_actions_destroy(&files);
 }
 
 static void what_is_none_is_refused(void **state) {
@@ -49,6 +78,7 @@ static void what_is_none_is_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_sent_can_be_read),
+      cmocka_unit_test(it_can_be_shared),
       cmocka_unit_test(what_is_none_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
