@@ -154,7 +154,7 @@ static enum status read_bool(const struct option *option, bool *value, const cha
   return refuse(option, text, where, "is neither true nor false", error);
 }
 
-static bool is_choice(const char *choices, const char *text) {
+bool option_value_is_choice(const char *choices, const char *text) {
   size_t length = strlen(text);
   for (const char *choice = choices; length > 0; choice++) {
     size_t choice_length = strcspn(choice, "|");
@@ -188,7 +188,7 @@ static enum status refuse_choice(const struct option *option, const char *text, 
 
 static enum status read_string(const struct option *option, char **value, const char *text,
                                const char *where, struct error *error) {
-  if (option->type == OPTION_CHOICE && !is_choice(option->choices, text))
+  if (option->type == OPTION_CHOICE && !option_value_is_choice(option->choices, text))
     return refuse_choice(option, text, where, error);
   char *copy = check_copy(text);
   free(*value);

@@ -5,6 +5,7 @@
 #ifndef ACORN_COMMON_BASE_OPTION_VALUE_H
 #define ACORN_COMMON_BASE_OPTION_VALUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/base/options.h"
@@ -27,6 +28,9 @@ void option_value_clear(const struct option *option, void *config);
 
 /* Frees the member if it is a string. */
 void option_value_free(const struct option *option, void *config);
+
+/* Whether `text` is one of "a|b|c". */
+bool option_value_is_choice(const char *choices, const char *text);
 
 /* Writes the range of a number ("1..65535", "at least 1", "at most 5") or the choices of a choice
  * ("a, b, c") into `text`; an empty string where any value goes. */

@@ -1,13 +1,9 @@
 /* A whole run on this machine: what run_local.sh starts. It is a cluster of one host: chooses the
  * run folder and the learner's address; the commands are plan.h's. */
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -123,43 +119,22 @@ static enum status check_files(const struct plan *plan, struct error *error) {
 
 /* ---- the learning curve */
 
-static pid_t plotter;
-
-static void on_signal(int signum) {
-  kill(plotter, signum);
-}
-
-// Returns once the command has ended, by itself or by a signal that we got. Its stdout is stderr,
-// so that the last line of the run stays the last.
-static void follow(char *const *command) {
-  static const int signums[] = {SIGINT, SIGTERM, SIGHUP};
-  posix_spawn_file_actions_t files;
-  int status = 0;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-  int reason = posix_spawnp(&plotter, command[0], &files, NULL, command, environ);
-  posix_spawn_file_actions_destroy(&files);
-  if (reason != 0) {
-    log_warn("cannot start %s: %s", command[0], strerror(reason));
-    return;
-  }
-  for (size_t i = 0; i < sizeof(signums) / sizeof(*signums); i++)
-    if (!process_ignores(signums[i])) signal(signums[i], on_signal);
-  while (waitpid(plotter, &status, 0) < 0 && errno == EINTR) continue;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_TIMED_OUT)
-    log_warn("the learning curve took too long: it was not drawn");
-}
-
 // The learning curve, where the tree is there that draws it: of the returns that the result line is
-// over.
+// over. A signal ends it. Its stdout is stderr, so that the last line of the run stays the last.
 static void plot(const struct launch *launch) {
   char *y = plan_scores_evaluation(&launch->plan) ? "--y=eval/episode_return"
                                                   : "--y=train/episode_return";
-  char script[PATH_MAX + 32],
-      *command[] = {"timeout", "30", script, "--if_possible", y, (char *)launch->plan.run_folder,
-                    NULL};
+  char script[PATH_MAX + 32], *folder = (char *)launch->plan.run_folder;
+  char *const command[] = {"/bin/sh", "-c",   "exec timeout 30 \"$@\" >&2",
+                           "plot",    script, "--if_possible",
+                           y,         folder, NULL};
+  struct supervisor_config drawing = {.learner = command, .address = ""};
+  supervisor_defaults(&drawing);
+  drawing.ready_ms = 0;
   snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->plan.programs);
-  if (launch->plan.own.plot && access(script, X_OK) == 0) follow(command);
+  if (launch->plan.own.plot && access(script, X_OK) == 0 &&
+      supervisor_run(&drawing) == EXIT_TIMED_OUT)
+    log_warn("the learning curve took too long: it was not drawn");
 }
 
 /* ---- */

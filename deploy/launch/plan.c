@@ -23,14 +23,6 @@ static bool learner_given(const struct plan *plan, const char *name) {
 
 /* ---- mistakes that the table of no program can name */
 
-// Whether it is one of the words of "a|b|c".
-static bool is_choice(const char *word, const char *choices) {
-  size_t length = strlen(word);
-  for (const char *at = choices; *at; at += strcspn(at, "|"), at += *at == '|')
-    if (strcspn(at, "|") == length && strncmp(at, word, length) == 0) return true;
-  return false;
-}
-
 // Without a look into it: the words may be those of a run folder of somebody else's.
 static bool may_be_environment(const char *word) {
   const struct acorn_env *env;
@@ -42,12 +34,12 @@ static bool may_be_environment(const char *word) {
 static enum status check_order(const struct plan *plan, struct error *error) {
   const struct arguments *words = &plan->arguments;
   const struct option *agents = options_find(&learner_options_table, "agent");
-  if (!words->agent && is_choice(words->env, agents->choices))
+  if (!words->agent && option_value_is_choice(agents->choices, words->env))
     return status_fail(error, STATUS_INVALID,
                        "ENV is missing, %s is an agent: ./run_local.sh cartpole %s", words->env,
                        words->env);
   if (!words->agent) return STATUS_OK;
-  if (!is_choice(words->env, agents->choices) || !may_be_environment(words->agent))
+  if (!option_value_is_choice(agents->choices, words->env) || !may_be_environment(words->agent))
     return STATUS_OK;
   char actors[16] = "";
   if (words->num_actors) snprintf(actors, sizeof(actors), " %d", words->num_actors);

@@ -72,9 +72,7 @@ static bool create_in(char path[PRIVATE_FOLDER_BYTES], const char *parent) {
     snprintf(path, PRIVATE_FOLDER_BYTES, "%s" NAME, parent);
     if (!mkdtemp(path)) return false;
     if (take_lock(path)) return true;
-    int reason = errno;
     rmdir(path);
-    errno = reason;
   }
   return false;
 }

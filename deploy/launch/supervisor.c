@@ -145,21 +145,15 @@ void supervisor_print_tail(FILE *out, const char *path, int lines) {
   if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
 }
 
-// Whether its log holds anything of the actor's last life.
-static bool has_written(const struct actor *actor) {
-  char path[PATH_MAX];
-  struct stat about;
-  log_path(path, actor);
-  return stat(path, &about) == 0 && about.st_size > actor->log_bytes;
-}
-
 // The error that its log ends with, without digits: times, steps and numbers of environments differ
 // where the reason is the same. "": none, or not of its last life.
 static void read_error(char words[LINE_BYTES], const struct actor *actor) {
   char path[PATH_MAX], line[LINE_BYTES] = "", *word = words;
+  struct stat about;
   *words = '\0';
-  if (!actor->supervisor->config->log_folder || !has_written(actor)) return;
+  if (!actor->supervisor->config->log_folder) return;
   log_path(path, actor);
+  if (stat(path, &about) != 0 || about.st_size <= actor->log_bytes) return;
   FILE *file = fmemopen(line, sizeof(line) - 1, "w");
   if (file) supervisor_print_tail(file, path, 1);
   if (file) fclose(file);

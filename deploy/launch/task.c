@@ -26,12 +26,6 @@ static void on_stop(int signum) {
   _exit(EXIT_SUCCESS);
 }
 
-static bool learner_answers(const struct task_plan *task) {
-  int connection = probe_connect(task->cluster.learner, PS_ANSWER_MS);
-  if (connection >= 0) close(connection);
-  return connection >= 0;
-}
-
 // Ends with the learner: once it has been there and has been gone for a while. Looking for it may
 // take a while where its machine is gone; a signal ends that, too.
 static int wait_for_learner(const struct task_plan *task) {
@@ -41,7 +35,9 @@ static int wait_for_learner(const struct task_plan *task) {
            task->cluster.learner);
   int64_t seen_us = 0;
   while (!seen_us || clock_now_us() - seen_us < PS_GONE_MS * 1000L) {
-    if (learner_answers(task)) seen_us = clock_now_us();
+    int connection = probe_connect(task->cluster.learner, PS_ANSWER_MS);
+    if (connection >= 0) seen_us = clock_now_us();
+    if (connection >= 0) close(connection);
     clock_sleep_us(PS_LOOK_MS * 1000L);
   }
   log_info("the learner is gone");
