@@ -45,11 +45,14 @@ static enum status check(const struct run *run, struct error *error) {
                        "--learners=%d with --agent=%s: several learners train agents without a "
                        "replay only: vtrace, a2c and ppo",
                        learners, options->agent);
-  if (options->algorithm.batch_size % learners)
+  int64_t windows = options->algorithm.batch_size;
+  if (windows && windows < learners)
     return status_fail(error, STATUS_INVALID,
-                       "--batch_size=%lld cannot be spread evenly over --learners=%d: give a "
-                       "multiple",
-                       (long long)options->algorithm.batch_size, learners);
+                       "--batch_size=%lld with --learners=%d: each learner needs a window at least",
+                       (long long)windows, learners);
+  if (windows % learners)
+    log_warn("--batch_size=%lld cannot be spread evenly over --learners=%d: a batch has %lld",
+             (long long)windows, learners, (long long)(windows - windows % learners));
   if (!by_net && !is_unix && (!colon || atoi(colon + 1) == 0))
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d with --listen=%s: name a port, since learner RANK listens on "

@@ -153,7 +153,7 @@ done <<'END'
 cartpole vtrace 3 --learners=2|3 actors cannot be spread evenly over --learners=2: give a multiple
 cartpole dqn 2 --learners=2|several learners train agents without a replay only: vtrace, a2c and ppo
 cartpole random 2 --learners=2|several learners train agents without a replay only
-cartpole vtrace 2 --learners=2 --batch_size=31|--batch_size=31 cannot be spread evenly
+cartpole vtrace 2 --learners=2 --batch_size=1|each learner needs a window at least
 cartpole vtrace 2 --learners=2 --learner_rank=0|give all three
 END
 finish
