@@ -180,6 +180,33 @@ static void remove_empty_folders(const struct launch *launch) {
   if (!launch->had_runs) rmdir(RUNS_FOLDER);
 }
 
+// Those that are left after the loss of a learner go on, as often as may be. Returns the exit code.
+static int supervise(struct launch *launch) {
+  struct plan *plan = &launch->plan;
+  for (int64_t spares = plan->own.spare_learners;; spares--) {
+    struct supervisor_loss loss = {.rank = -1};
+    char how[64] = "has ended";
+    int learners = plan->part.learners;
+    plan->run.log_folder = launch->log_folder;
+    plan->run.loss = learners > 1 ? &loss : NULL;
+    int code = supervisor_run(&plan->run);
+    bool in_order = code == 0 || code == EXIT_TARGET_MISSED;
+    if (loss.rank < 0 || in_order || !plan->own.spare_learners) return code;
+    if (loss.silent)
+      snprintf(how, sizeof(how), "did not answer within %g s", plan->learner.learners_timeout_s);
+    if (spares == 0) {
+      log_error("learner %d of %d %s, and no spare one is left: the run ends", loss.rank, learners,
+                how);
+      return code;
+    }
+    launch_record_follow(plan);
+    plan_lose_learner(plan);
+    launch_record_actors(plan);
+    log_warn("learner %d of %d %s: the run goes on with %d, and %d actors", loss.rank, learners,
+             how, plan->part.learners, plan->part.num_actors);
+  }
+}
+
 static enum status size_plan(struct plan *plan, struct error *error) {
   plan->part = (struct plan_part){.has_learner = true,
                                   .evaluates = plan->evaluates,
@@ -202,10 +229,9 @@ int main(int argc, char **argv) {
   enum status status = choose_address(&launch, &error);
   if (status == STATUS_OK) status = choose_folders(&launch, &error);
   if (status == STATUS_OK) plan_commands(plan);
-  plan->run.log_folder = launch.log_folder;
   if (status == STATUS_OK) launch_record_begin(plan, "./run_local.sh", argc, argv);
   if (status == STATUS_OK) status = choose_log_folder(&launch, &error);
-  code = status == STATUS_OK ? supervisor_run(&plan->run) : plan_refuse(plan, &error);
+  code = status == STATUS_OK ? supervise(&launch) : plan_refuse(plan, &error);
 
   private_folder_remove(launch.private_folder);
   launch_record_follow(plan);

@@ -17,6 +17,7 @@
 
 enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 KiB */
 
+static json_t *words;        /* for the learner's record */
 static size_t starts_before; /* in run.json, before this one */
 static struct {
   char path[PATH_MAX]; /* "": it is not known, or an evaluation's, which only reads */
@@ -94,10 +95,8 @@ void launch_record_follow(struct plan *plan) {
   if (folder.path[0]) pinned_folder_moved(plan->run_folder, folder.pin, folder.path);
 }
 
-void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv) {
+void launch_record_actors(const struct plan *plan) {
   const struct plan_part *part = &plan->part;
-  json_t *words = json_object();
-  json_object_set_new(words, "command", command_line(program, argc, argv));
   json_object_set_new(words, "actors", json_integer(part->num_actors));
   json_object_set_new(words, "envs_per_actor", json_integer(part->envs_per_actor));
   json_object_set_new(words, "evaluators", json_integer(part->num_evaluators));
@@ -106,7 +105,12 @@ void launch_record_begin(const struct plan *plan, const char *program, int argc,
   char *text = json_dumps(words, JSON_COMPACT);
   if (text) setenv(FOLDER_LAUNCH_VARIABLE, text, 1);
   free(text);
-  json_decref(words);
+}
+
+void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv) {
+  words = json_object();
+  json_object_set_new(words, "command", command_line(program, argc, argv));
+  launch_record_actors(plan);
   take_folder(plan);
   starts_before = num_starts();
 }

@@ -11,6 +11,9 @@
  * starts. */
 void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv);
 
+/* Once more, before the learners that are left start: fewer actors. */
+void launch_record_actors(const struct plan *plan);
+
 /* The path by which files of the run folder are reached; "": it is not known. */
 const char *launch_record_folder(void);
 /* plan->run_folder becomes where it is now. */

@@ -23,6 +23,9 @@
 
 static const struct option launch_rows[] = {
     COMMON_ROWS(RUN, "0"),
+    INT("spare_learners", spare_learners, "0", 0, 63, RUN,
+        "of --learners, so many may be killed, or not answer for --learners_timeout_s: those that "
+        "are left go on from a checkpoint"),
     BOOL("plot", plot, "true", RUN, "draw the learning curve into the run folder at the end"),
     BOOL("code", code, "true", RUN, NO_CODE_HELP),
     ENV_FLAGS_ROWS(environment),

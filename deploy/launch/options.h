@@ -14,6 +14,7 @@ struct deploy_options {
   struct env_flags environment;
   /* run_local.sh */
   bool plot, code;
+  int64_t spare_learners; /* of --learners, that may be lost */
   /* deploy/run_task.sh */
   int64_t actors_per_worker;
   int64_t actors_on_learner; /* -1: those of a worker if the cluster has no other actors, else 0 */

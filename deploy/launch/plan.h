@@ -54,7 +54,7 @@ struct plan {
 
   struct plan_part part; /* set by the launcher between plan_parse and plan_size */
 
-  /* What runs here; set by plan_commands, all but the log folder and lost_exit_code. */
+  /* What runs here; set by plan_commands, all but the log folder, exit codes and loss. */
   struct supervisor_config run;
 };
 
@@ -77,6 +77,9 @@ bool plan_scores_evaluation(const struct plan *plan);
 
 /* Makes the commands. They live as long as the program. */
 void plan_commands(struct plan *plan);
+/* Makes those of the learners of one host that are left where one was lost: they resume the run,
+ * with as many of the actors as are a multiple of them. */
+void plan_lose_learner(struct plan *plan);
 void plan_print_commands(const struct plan *plan, FILE *out);
 
 /* What a launcher's main does first: plan_parse, or the answer to --help and --version. Returns -1:

@@ -10,6 +10,9 @@
 #include "deploy/launch/plan.h"
 #include "envs/plugin.h"
 
+enum { MOST_MORE = 3 }; /* words of a kind of actor */
+static char *const none[] = {NULL};
+
 static bool learner_given(const struct plan *plan, const char *name) {
   return options_given(&learner_options_table, &plan->learner, name);
 }
@@ -115,6 +118,12 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
     return status_fail(error, STATUS_INVALID,
                        "%lld actors cannot be spread evenly over --learners=%lld: give a multiple",
                        (long long)all_actors, (long long)learners);
+  if (plan->own.spare_learners >= learners)
+    return status_fail(error, STATUS_INVALID,
+                       "--spare_learners=%lld with --learners=%lld: one has to be left, so at most "
+                       "%lld can be lost",
+                       (long long)plan->own.spare_learners, (long long)learners,
+                       (long long)learners - 1);
   part->learners = (int)learners;
   if (!part->has_learner) return STATUS_OK;
   part->num_evaluators = choose_evaluators(plan);
@@ -128,11 +137,11 @@ bool plan_has_one_stream(const struct plan *plan) {
          !options_given(&actor_options_table, &plan->actor, "streams");
 }
 
-// The program and the options that have been set, as words. Owner: the caller's, for the program's
-// life.
-static char **make_command(const char *programs, struct option_target target) {
+// The program and the options that have been set, as words; then `more`, which hold instead. Owner:
+// the caller's, for the program's life.
+static char **make_command(const char *programs, struct option_target target, char *const *more) {
   const struct option_table *table = target.table;
-  char **command = check_alloc((size_t)table->count + 2, sizeof(*command));
+  char **command = check_alloc((size_t)table->count + MOST_MORE + 2, sizeof(*command));
   int count = 0, length = asprintf(&command[count++], "%s/%s", programs, table->program);
   for (int i = 0; i < table->count && length >= 0; i++) {
     const char *name = table->options[i].name;
@@ -142,6 +151,7 @@ static char **make_command(const char *programs, struct option_target target) {
     free(value);
   }
   CHECK(length >= 0, "out of memory");
+  for (int i = 0; more[i]; i++) command[count++] = more[i];
   return command;
 }
 
@@ -194,14 +204,15 @@ static void address_for(char out[PATH_MAX], const struct plan_part *part, int ra
     learner_address(out, part->learner, part->hosts ? 0 : rank);
 }
 
-static char **actor_command(struct plan *plan, int task, int rank, int64_t envs) {
+static char **actor_command(struct plan *plan, int task, int rank, int64_t envs,
+                            char *const *more) {
   struct option_target actor = actor_of(plan);
   char address[PATH_MAX];
   address_for(address, &plan->part, rank);
   set(actor, "learner", "%s", address);
   set(actor, "task", "%d", task);
   set(actor, "envs", "%lld", (long long)envs);
-  return make_command(plan->programs, actor);
+  return make_command(plan->programs, actor, more);
 }
 
 // The evaluators come after the actors.
@@ -217,19 +228,31 @@ void plan_commands(struct plan *plan) {
   plan->run.max_deaths = (int)plan->own.max_deaths;
   if (part->has_learner) {
     complete_learner(plan);
-    plan->run.learner = make_command(plan->programs, learner_of(plan));
+    plan->run.learner = make_command(plan->programs, learner_of(plan), none);
   }
   complete_actors(plan);
   for (int i = 0; i < part->num_actors; i++)
     actors[i] = actor_command(plan, part->first + i,
                               part->evaluates ? 0 : (part->first + i) % part->learners,
-                              part->envs_per_actor);
+                              part->envs_per_actor, none);
   if (!part->num_evaluators) return;
-  set(actor_of(plan), "name", "%s", part->evaluator_name);
-  set(actor_of(plan), "role", "eval");
-  set(actor_of(plan), "streams", "1");
+  char *evaluates[] = {NULL, "--role=eval", "--streams=1", NULL};
+  int length = asprintf(&evaluates[0], "--name=%s", part->evaluator_name);
+  CHECK(length >= 0, "out of memory");
   for (int i = 0; i < part->num_evaluators; i++)
-    actors[part->num_actors + i] = actor_command(plan, i, 0, plan->own.eval_envs);
+    actors[part->num_actors + i] = actor_command(plan, i, 0, plan->own.eval_envs, evaluates);
+}
+
+void plan_lose_learner(struct plan *plan) {
+  struct plan_part *part = &plan->part;
+  struct option_target learner = learner_of(plan);
+  part->learners--;
+  part->num_actors = plan->arguments.num_actors / part->learners * part->learners;
+  part->num_envs = part->num_actors * part->envs_per_actor;
+  set(learner, "learners", "%d", part->learners);
+  set(learner, "resume", "true");
+  set(learner, "logdir", "%s", plan->run_folder);
+  plan_commands(plan);
 }
 
 static void print_command(char *const *command, FILE *out) {

@@ -61,7 +61,8 @@ struct supervisor {
   int64_t probe_ms;      /* when to look whether the learner listens */
   int64_t stop_grace_ms; /* then the actors are told to stop */
   int64_t kill_ms;       /* then the actors are killed */
-  int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed */
+  int64_t patience_ms;   /* after a stop, or the end of the run: then the learner is killed, or the
+                            others are not waited for */
   int64_t logs_ms;       /* when to look how long the logs are */
 
   char shown[LINE_BYTES]; /* the error that was shown last (read_error) */
@@ -74,7 +75,9 @@ struct supervisor {
   int signum;      /* the signal that asked for it; 0: none */
   bool killed;     /* by a second signal */
   bool no_actors;  /* all of them were given up */
+  bool none_left;  /* of all learners: the pipe has ended */
   int exit_code;   /* the learner's */
+  struct supervisor_loss loss;
 };
 
 void supervisor_defaults(struct supervisor_config *config) {
@@ -269,10 +272,16 @@ static void limit_learner(struct supervisor *self) {
   if (self->patience_ms == NEVER) self->patience_ms = self->now_ms + self->config->learner_stop_ms;
 }
 
-static void kill_learner(const struct supervisor *self) {
-  say_error("the learner has not ended for %d s after its run or a stop; it is killed",
-            self->config->learner_stop_ms / 1000);
+static void kill_learner(struct supervisor *self) {
+  bool runs = self->learner.alive;
+  say_error("%s not ended for %d s after %s run or a stop%s",
+            runs ? "the learner has" : "the other learners have",
+            self->config->learner_stop_ms / 1000, runs ? "its" : "their",
+            runs ? "; it is killed" : "");
   child_signal(&self->learner, SIGKILL);
+  if (runs) return;
+  self->none_left = true; // as far as we can tell
+  self->stop_ms = self->now_ms;
 }
 
 // The signal that stops the learner: its result names the reason.
@@ -315,6 +324,7 @@ static void take_signal(struct supervisor *self, int signum) {
     return;
   }
   self->killed = self->signum || self->learner.alive;
+  self->stop_ms = self->now_ms;
   self->stopping = true;
   stop_actors(self);
   child_signal(&self->learner, SIGKILL);
@@ -342,14 +352,28 @@ static void take_notice_of_actors(struct supervisor *self, int pid, enum notice 
   }
 }
 
+// The first one. The learners that are left end by themselves.
+static void take_loss(struct supervisor *self, int rank, bool silent) {
+  if (self->loss.rank >= 0) return;
+  self->loss = (struct supervisor_loss){rank, silent};
+  forget_restarts(self);
+  if (rank == 0 && silent) child_signal(&self->learner, SIGKILL);
+}
+
 static void read_notices(struct supervisor *self) {
   char bytes[NOTICE_BYTES];
-  while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
-    int pid;
-    enum notice notice = notify_read(&pid, bytes);
-    take_notice_of_actors(self, pid, notice);
-    if (self->learner.alive && self->learner.pid == pid) take_notice_of_learner(self, notice);
+  ssize_t count;
+  while ((count = read(self->notices[0], bytes, sizeof(bytes))) == sizeof(bytes)) {
+    int number;
+    enum notice notice = notify_read(&number, bytes);
+    if (notice == NOTICE_LEARNER_ENDED || notice == NOTICE_LEARNER_SILENT) {
+      take_loss(self, number - 1, notice == NOTICE_LEARNER_SILENT);
+      continue;
+    }
+    take_notice_of_actors(self, number, notice);
+    if (self->learner.alive && self->learner.pid == number) take_notice_of_learner(self, notice);
   }
+  self->none_left = count == 0;
 }
 
 // Children find the pipe by the variable. It is read at once, so that it is never full.
@@ -476,7 +500,7 @@ static void tell_that_learner_goes_on(struct actor *actor) {
 static void on_actor_end(struct actor *actor, int exit_code, int signum) {
   struct supervisor *self = actor->supervisor;
   char how[128];
-  if (self->stopping) return;
+  if (self->stopping || self->loss.rank >= 0) return;
   child_describe_end(how, sizeof(how), exit_code, signum);
   bool by_itself = exit_code == 0 && signum == 0 && !actor->finished;
   if (by_itself)
@@ -506,13 +530,19 @@ static bool all_have_finished(const struct supervisor *self) {
 
 static void on_learner_end(struct supervisor *self, int exit_code, int signum) {
   char how[128];
+  read_notices(self);
   child_describe_end(how, sizeof(how), exit_code, signum);
   // A learner that our signal met before it could handle it has stopped as it was told.
   bool as_told = self->stopping && signum == stop_signal(self);
-  self->exit_code = as_told ? 0 : signum ? 128 + signum : exit_code;
-  if (signum && !as_told && !self->killed) say_error("the learner %s", how);
+  bool silent = self->loss.rank == 0 && self->loss.silent;
+  self->exit_code = as_told ? 0 : silent ? 1 : signum ? 128 + signum : exit_code;
+  if (signum && !as_told && !self->killed && !silent) {
+    say_error("the learner %s", how);
+    take_loss(self, 0, false);
+  }
   self->stopping = true;
   self->probe_ms = self->patience_ms = NEVER;
+  if (self->config->loss) limit_learner(self);
   if (any_alive(self)) stop_actors(self);
 }
 
@@ -577,8 +607,12 @@ static void read_signals(struct supervisor *self) {
   }
 }
 
-static bool is_over(const struct supervisor *self) {
-  return self->stopping && !self->learner.alive && !any_alive(self);
+// Once no actor is left, the pipe ends with the last learner.
+static bool is_over(struct supervisor *self) {
+  if (!self->stopping || self->learner.alive || any_alive(self)) return false;
+  if (self->notices[1] >= 0) close(self->notices[1]);
+  self->notices[1] = -1;
+  return !self->config->loss || self->killed || self->none_left;
 }
 
 static void do_what_is_due(struct supervisor *self) {
@@ -611,9 +645,9 @@ static int wait_ms(const struct supervisor *self) {
 }
 
 static void run_loop(struct supervisor *self) {
-  struct pollfd watched[] = {{.fd = self->signals, .events = POLLIN},
-                             {.fd = self->notices[0], .events = POLLIN}};
   while (!is_over(self)) {
+    struct pollfd watched[] = {{.fd = self->signals, .events = POLLIN},
+                               {.fd = self->notices[0], .events = POLLIN}};
     poll(watched, 2, wait_ms(self));
     self->now_ms = clock_now_us() / 1000;
     read_notices(self);
@@ -646,6 +680,7 @@ int supervisor_run(const struct supervisor_config *config) {
   CHECK(config->max_deaths >= 0 && config->max_deaths <= SUPERVISOR_MAX_DEATHS, "max_deaths=%d",
         config->max_deaths);
   struct supervisor self = {.config = config,
+                            .loss = {.rank = -1},
                             .now_ms = clock_now_us() / 1000,
                             .probe_ms = NEVER,
                             .stop_grace_ms = NEVER,
@@ -667,7 +702,8 @@ int supervisor_run(const struct supervisor_config *config) {
   sigprocmask(SIG_SETMASK, &before, NULL);
   close(self.signals);
   close(self.notices[0]);
-  close(self.notices[1]);
   free(self.actors);
+  if (self.stop_ms || !self.ready) self.loss.rank = -1;
+  if (config->loss) *config->loss = self.loss;
   return exit_code(&self);
 }

@@ -14,6 +14,7 @@
 #ifndef ACORN_DEPLOY_LAUNCH_SUPERVISOR_H
 #define ACORN_DEPLOY_LAUNCH_SUPERVISOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -22,6 +23,12 @@ enum { SUPERVISOR_MAX_DEATHS = 16 };
 /* Files that its process keeps open: stdin, stdout and stderr; one that signals come from; a pipe
  * that children write to; the lock of the launcher's folder; the run folder. */
 enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 + 1 };
+
+/* Which of several learners of this host is missing, so that the run ended. */
+struct supervisor_loss {
+  int rank;    /* -1: none */
+  bool silent; /* it did not answer in time; else its process has ended */
+};
 
 struct supervisor_config {
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
@@ -36,6 +43,9 @@ struct supervisor_config {
   int lost_exit_code;     /* an actor that ends so has looked for its learner long enough and is not
                              started again; 0: there is no such code */
   int stopped_exit_code;  /* that of a run which SIGTERM or SIGHUP has stopped in order */
+  struct supervisor_loss
+      *loss; /* set at the end, of a run that listened and that no signal stopped;
+                                   NULL: the learner is alone on this host */
 
   /* Pauses before a dead actor that has stepped starts again: each is twice the one before, up to
    * longest_pause_ms; after so long at work they begin with first_pause_ms again. */
@@ -62,7 +72,10 @@ void supervisor_defaults(struct supervisor_config *config);
  * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
  * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
  * after SIGINT or a second signal. Without a learner: 0 once the actors have finished; 1 if all
- * were given up. Where it would be 0 after SIGTERM or SIGHUP it is stopped_exit_code. */
+ * were given up. Where it would be 0 after SIGTERM or SIGHUP it is stopped_exit_code.
+ *
+ * The first of several learners starts the others. It is killed, with exit code 1, once they tell
+ * that it does not answer. They may write its last checkpoint, so their end is waited for. */
 int supervisor_run(const struct supervisor_config *config);
 
 /* Counts the death of an actor that has stepped, after so long at work. Returns the pause before

@@ -15,6 +15,7 @@ static const struct reserved_flag reserved[] = {
     {"task", "actors are numbered by their place in the cluster"},
     {"role", "the platform says which task is an evaluator"},
     {"exit_with_parent", "it is always on here"},
+    {"spare_learners", "it is run_local.sh's; here the platform starts tasks again"},
     {NULL, NULL},
 };
 

@@ -38,6 +38,7 @@ struct scenario {
   int log_bytes;       /* 0: many */
   int lost_exit_code, stopped_exit_code;
   bool nobody_listens;
+  bool several_learners; /* the exit code is 10 x (rank + 1) of a lost one, + 1 if it was silent */
   bool ignores_hangup;
   int signals[2];      /* sent in turn, each once the file `cue` holds something; 0: none */
   const char *cue;     /* NULL: "started" */
@@ -131,7 +132,10 @@ static inline int supervise(const struct scenario *scenario) {
   if (scenario->any_deaths) config.max_deaths = config.restart_ms = 0;
   if (scenario->ignores_hangup) signal(SIGHUP, SIG_IGN);
   if (chdir(folder) != 0 || dup2(creat("said", 0666), STDERR_FILENO) < 0) return 99;
-  return supervisor_run(&config);
+  struct supervisor_loss loss;
+  if (scenario->several_learners) config.loss = &loss;
+  int code = supervisor_run(&config);
+  return config.loss && loss.rank >= 0 ? 10 * (loss.rank + 1) + loss.silent : code;
 }
 
 static inline int run(const struct scenario *scenario) {

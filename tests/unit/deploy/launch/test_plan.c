@@ -226,6 +226,39 @@ static void actors_are_spread_over_the_learners(void **state) {
   refused("catch vtrace 4 --learners=3", "4 actors cannot be spread evenly over --learners=3");
 }
 
+static int count(char *const *command, const char *word) {
+  int found = 0;
+  for (int i = 1; command[i]; i++) found += strncmp(command[i], word, strlen(word)) == 0;
+  return found;
+}
+
+/* Those that are left have their actors, and the evaluator stays one. */
+static void the_learners_that_are_left_resume(void **state) {
+  (void)state;
+  assert_int_equal(parse("catch vtrace 5 2 --learners=5 --spare_learners=3 --evaluators=1"),
+                   STATUS_OK);
+  snprintf(plan->run_folder, sizeof(plan->run_folder), "%s", folder);
+  plan_commands(plan);
+  assert_false(has(plan->run.learner, "--resume=true"));
+  for (int left = 4; left > 1; left--) {
+    char word[64];
+    plan_lose_learner(plan);
+    snprintf(word, sizeof(word), "--learners=%d", left);
+    assert_true(has(plan->run.learner, word));
+    assert_int_equal(count(plan->run.learner, "--learners="), 1);
+    assert_true(has(plan->run.learner, "--resume=true"));
+    assert_true(has(plan->run.learner, left == 2 ? "--num_envs=4" : "--num_envs=2"));
+    assert_int_equal(plan->run.num_actors, plan->part.num_actors + 1);
+    assert_int_equal(plan->part.num_actors, left == 3 ? 3 : 4);
+    for (int i = 0; i < plan->run.num_actors; i++)
+      assert_int_equal(has(plan->run.actors[i], "--role=eval"), i == plan->part.num_actors);
+    snprintf(word, sizeof(word), "--learner=unix:/there-%d", left - 1);
+    assert_true(has(plan->run.actors[left - 1], word));
+    assert_true(has(plan->run.actors[plan->part.num_actors], "--learner=unix:/there"));
+  }
+  refused("catch vtrace 2 --learners=2 --spare_learners=2", "at most 1 can be lost");
+}
+
 /* ---- an earlier run */
 
 /* The words "ENV vtrace 1 --resume", and the options of a run whose config.txt holds `text`. */
@@ -329,6 +362,7 @@ int main(void) {
       cmocka_unit_test(evaluators_that_do_not_fit_are_refused),
       cmocka_unit_test(evaluators_come_after_the_actors),
       cmocka_unit_test(actors_are_spread_over_the_learners),
+      cmocka_unit_test(the_learners_that_are_left_resume),
       cmocka_unit_test(presets_are_left_to_the_learner),
       cmocka_unit_test(its_environments_are_taken),
       cmocka_unit_test(what_decides_on_evaluators_is_taken),

@@ -137,6 +137,61 @@ static void a_learner_that_ends_after_its_run_keeps_its_code(void **state) {
   assert_int_equal(run(&scenario), 3);
 }
 
+// ---- several learners
+
+// The actor's end is that of the learners' call: it is not started again.
+static void a_lost_learner_is_reported(void **state) {
+  (void)state;
+  static const char *const learners[] = {
+      "printf '%-14de\\n' 3 >&$ACORN_NOTIFY_FD; echo x >lost; sleep 0.3; exit 1",
+      "printf '%-14dq\\n' 3 >&$ACORN_NOTIFY_FD; echo x >lost; sleep 0.3; exit 1",
+      "printf '%-14dq\\n' 1 >&$ACORN_NOTIFY_FD; echo x >lost; " SLEEPS,
+      "sleep 0.3; echo x >lost; kill -KILL $$"};
+  static const int codes[] = {30, 31, 11, 10};
+  for (int i = 0; i < 4; i++) {
+    if (i > 0) assert_int_equal(teardown(state) | setup(state), 0);
+    char learner[256];
+    snprintf(learner, sizeof(learner), "until [ -e started ]; do sleep 0.01; done; %s",
+             learners[i]);
+    struct scenario scenario = {
+        .learner = learner,
+        .actor = STARTS "until [ -e lost ]; do sleep 0.01; done; sleep 0.1; exit 1",
+        .num_actors = 1,
+        .several_learners = true};
+    assert_int_equal(run(&scenario), codes[i]);
+    assert_int_equal(count_of("started", "start"), 1);
+  }
+}
+
+// One of them writes the last checkpoint of the first.
+static void the_other_learners_are_waited_for(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner =
+                                  "setsid sh -c 'sleep 1; echo x >written' & "
+                                  "until [ -e started ]; do sleep 0.01; done; kill -KILL $$",
+                              .actor = STARTS SLEEPS,
+                              .num_actors = 1,
+                              .several_learners = true};
+  assert_int_equal(run(&scenario), 10);
+  assert_int_equal(count_of("written", "x"), 1);
+  assert_int_equal(teardown(state) | setup(state), 0);
+  scenario.learner = "setsid sleep 3 & until [ -e started ]; do sleep 0.01; done; kill -KILL $$";
+  scenario.learner_stop_ms = 300; // then the run is not for others to go on with
+  assert_int_equal(run(&scenario), 128 + SIGKILL);
+  assert_non_null(strstr(contents("said"), "the other learners have not ended"));
+}
+
+static void a_run_that_was_stopped_has_lost_no_learner(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "trap 'printf \"%-14de\\n\" 2 >&$ACORN_NOTIFY_FD; exit 1' TERM; " SLEEPS,
+      .actor = STARTS SLEEPS,
+      .num_actors = 1,
+      .signals = {SIGTERM},
+      .several_learners = true};
+  assert_int_equal(run(&scenario), 1);
+}
+
 // It is given the time to get ready for a signal.
 static void a_stop_before_the_learner_listens_still_ends(void **state) {
   (void)state;
@@ -238,6 +293,9 @@ static void one_of_two_was_lost_the_other_sent_home(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(exits_with_the_learners_code),
+      TEST(a_lost_learner_is_reported),
+      TEST(the_other_learners_are_waited_for),
+      TEST(a_run_that_was_stopped_has_lost_no_learner),
       TEST(a_crash_of_the_learner_is_named),
       TEST(a_learner_that_is_not_there_is_an_error),
       TEST(a_stop_reaches_the_learner_first),
