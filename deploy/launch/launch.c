@@ -185,7 +185,7 @@ static int supervise(struct launch *launch) {
   struct plan *plan = &launch->plan;
   for (int64_t spares = plan->own.spare_learners;; spares--) {
     struct supervisor_loss loss = {.rank = -1};
-    char how[64] = "has ended";
+    char who[64], how[64] = "has ended";
     int learners = plan->part.learners;
     plan->run.log_folder = launch->log_folder;
     plan->run.loss = learners > 1 ? &loss : NULL;
@@ -194,16 +194,17 @@ static int supervise(struct launch *launch) {
     if (loss.rank < 0 || in_order || !plan->own.spare_learners) return code;
     if (loss.silent)
       snprintf(how, sizeof(how), "did not answer within %g s", plan->learner.learners_timeout_s);
+    snprintf(who, sizeof(who), "learner %d of %d", loss.rank, learners);
+    if (loss.rank == learners) snprintf(who, sizeof(who), "one of %d learners", learners);
     if (spares == 0) {
-      log_error("learner %d of %d %s, and no spare one is left: the run ends", loss.rank, learners,
-                how);
+      log_error("%s %s, and no spare one is left: the run ends", who, how);
       return code;
     }
     launch_record_follow(plan);
     plan_lose_learner(plan);
     launch_record_actors(plan);
-    log_warn("learner %d of %d %s: the run goes on with %d, and %d actors", loss.rank, learners,
-             how, plan->part.learners, plan->part.num_actors);
+    log_warn("%s %s: the run goes on with %d, and %d actors", who, how, plan->part.learners,
+             plan->part.num_actors);
   }
 }
 

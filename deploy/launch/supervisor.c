@@ -357,6 +357,7 @@ static void take_loss(struct supervisor *self, int rank, bool silent) {
   if (self->loss.rank >= 0) return;
   self->loss = (struct supervisor_loss){rank, silent};
   forget_restarts(self);
+  limit_learner(self); // it may be the one that is not known
   if (rank == 0 && silent) child_signal(&self->learner, SIGKILL);
 }
 

@@ -26,7 +26,7 @@ enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 + 1 };
 
 /* Which of several learners of this host is missing, so that the run ended. */
 struct supervisor_loss {
-  int rank;    /* -1: none */
+  int rank;    /* -1: none; as many as there are: not known */
   bool silent; /* it did not answer in time; else its process has ended */
 };
 

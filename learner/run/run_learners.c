@@ -142,7 +142,8 @@ static void on_lost(void *context, int rank, bool silent) {
   if (run->options->learners_at[0]) return;
   if (run->progress) progress_stop(run->progress, STOP_ERROR);
   notify_send_number(silent ? NOTICE_LEARNER_SILENT : NOTICE_LEARNER_ENDED, rank + 1);
-  if (silent && run->learner_process[rank] > 0) kill(run->learner_process[rank], SIGKILL);
+  pid_t process = rank < run->options->learners ? run->learner_process[rank] : 0;
+  if (silent && process > 0) kill(process, SIGKILL);
 }
 
 /* ---- what all have to agree in */

@@ -154,11 +154,15 @@ static bool all_run(struct device_peers *self) {
 }
 
 enum status peers_look(struct peers *peers, int64_t waited_us, struct error *error) {
-  if (all_run(&peers->of_device) && waited_us > peers->config.timeout_ms * (int64_t)1000)
+  const struct peers_config *config = &peers->config;
+  int learners = peers->of_device.learners;
+  if (all_run(&peers->of_device) && waited_us > config->timeout_ms * (int64_t)1000) {
     peers->status = status_fail(&peers->error, STATUS_UNAVAILABLE,
                                 "the devices of %d learners have not added up within %g s: look at "
                                 "the logs of all, or raise --learners_timeout_s",
-                                peers->of_device.learners, peers->config.timeout_ms / 1e3);
+                                learners, config->timeout_ms / 1e3);
+    if (config->lost) config->lost(config->context, learners, true);
+  }
   return peers_status(peers, error);
 }
 

@@ -32,8 +32,9 @@ struct peers_config {
   const char *about; /* lines NAME=VALUE, in which all have to agree */
   /* Whether the process of a learner that has not come yet has ended; NULL: not known. */
   bool (*has_ended)(void *context, int rank);
-  /* Called once: this learner has found that one is missing; silent: it did not answer in time.
-   * Not for one that has never come. NULL: not wanted. Thread: the trainer's, main until opened. */
+  /* Called once: this learner has found that one is missing; silent: it did not answer in time. The
+   * rank is `learners` where devices do not tell which. Not for one that has never come. NULL: not
+   * wanted. Thread: the trainer's, main until opened. */
   void (*lost)(void *context, int rank, bool silent);
   void *context; /* kept until closed */
 };

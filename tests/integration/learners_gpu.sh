@@ -128,4 +128,14 @@ pass_if "a learner that stops in a sum is given up" all_end
 gives_up() { is "$code" 1 && says "the devices of 2 learners have not added up within 5 s"; }
 pass_if "the log says so" gives_up
 pass_if "and there is a checkpoint" test -n "$(ls stops/checkpoints/*.acorn)"
+
+ACORN_EMULATED_NCCL_SIGNAL=1:5:19 cartpole --logdir=spare --total_steps=7k --learners_timeout_s=5 \
+  --spare_learners=1
+ended 120
+goes_on_alone() {
+  is "$code $(value reason)" "0 total_steps" &&
+    says "one of 2 learners did not answer within 5 s: the run goes on with 1, and 2 actors"
+}
+pass_if "with a spare one the run goes on" goes_on_alone
+pass_if "no process is left" no_process
 finish
