@@ -11,7 +11,8 @@ all=(scripted resume allocations cartpole a2c catch tmaze throughput transport s
 if [[ "${1:-}" =~ ^(--help|-h)$ ]]; then
   print_head
   echo "Names: ${all[*]}; besides these: exported kernels learners pages reduction rpc rules" \
-    "scale serve; peers (other systems, 7 GB); pixels needs a Python with PyTorch (PYTHON=...)."
+    "scale serve spare_learners; peers (other systems, 7 GB); pixels needs a Python with" \
+    "PyTorch (PYTHON=...)."
   exit 0
 fi
 
