@@ -17,6 +17,7 @@ enum status peers_lose(struct peers *peers, int rank, enum peers_loss loss) {
   int learners = peers->of_device.learners;
   double timeout_s = peers->config.timeout_ms / 1e3;
   peers->is_given_up = rank == peers->of_device.rank;
+  peers->lost = rank + 1;
   if (peers->is_given_up)
     return peers->status =
                status_fail(&peers->error, STATUS_UNAVAILABLE,
@@ -172,13 +173,15 @@ void peers_fail(struct peers *peers, const struct error *error) {
   peers->error = *error;
 }
 
-/* Twice: by memory another learner that looks holds the lock for a moment. */
+/* Twice: by memory another learner that looks holds the lock for a moment. One that was given up
+ * may be killed only now. */
 bool peers_is_first(struct peers *peers) {
+  enum { KILLED_MS = 1000 };
   if (peers->is_given_up) return false;
   for (int r = 0; r < peers->of_device.rank; r++) {
-    bool gone = peers->way->is_gone(peers, r);
-    if (!gone) clock_sleep_us(1000);
-    if (!gone && !peers->way->is_gone(peers, r)) return false;
+    int looks = r + 1 == peers->lost ? KILLED_MS : 1;
+    for (; looks > 0 && !peers->way->is_gone(peers, r); looks--) clock_sleep_us(1000);
+    if (looks == 0 && !peers->way->is_gone(peers, r)) return false;
   }
   return true;
 }

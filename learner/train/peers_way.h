@@ -32,6 +32,7 @@ struct peers {
   const struct peers_way *way;
   enum status status; /* the first error */
   bool is_given_up;   /* by the others: that was it */
+  int lost;           /* rank + 1 of the one that is missing; 0: none, or not known */
   struct error error;
 };
 
