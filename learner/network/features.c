@@ -90,6 +90,20 @@ static int num_convolutions(const struct feature_layer *layer) {
   return layer->kind == FEATURE_CONV ? 1 : layer->kind == FEATURE_BLOCK ? 2 : 0;
 }
 
+/* Takes their mean from what goes into each sum: a plain background, which is most of many
+ * pictures, is 0 then. Otherwise it decides for every unit behind it whether that is ever above 0,
+ * and what moves in front of it changes little. */
+static void ignore_background(const struct network *network, const struct dense *dense,
+                              float *host) {
+  float *w = host + network->parameter[dense->weight].offset;
+  for (int o = 0; o < dense->outputs; o++) {
+    double sum = 0;
+    for (int i = 0; i < dense->inputs; i++) sum += (double)w[i * dense->outputs + o];
+    for (int i = 0; i < dense->inputs; i++)
+      w[i * dense->outputs + o] -= (float)(sum / dense->inputs);
+  }
+}
+
 void features_init(const struct network *network, const struct features *features, float *host,
                    uint64_t seed, double gain) {
   for (int l = 0; l < features->num_layers; l++) {
@@ -101,6 +115,7 @@ void features_init(const struct network *network, const struct features *feature
                                .inputs = v->size * v->size * v->C,
                                .outputs = v->O};
       dense_init(network, &as_dense, host, seed, 0, v->O, gain);
+      if (l == 0) ignore_background(network, &as_dense, host);
     }
   }
 }

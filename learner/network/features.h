@@ -52,7 +52,8 @@ void features_relu(struct features *features);
 /* Whether every layer has at least one place to write. */
 bool features_fit(const struct features *features);
 
-/* Weights normal with deviation gain / sqrt(what goes into a sum), biases 0. */
+/* Weights normal with deviation gain / sqrt(what goes into a sum), biases 0. Those of the first
+ * layer have a mean of 0 in each sum. */
 void features_init(const struct network *network, const struct features *features, float *host,
                    uint64_t seed, double gain);
 /* The images, then the layers. */

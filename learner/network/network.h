@@ -96,7 +96,8 @@ const struct device_inputs *network_inputs(
 const struct network_parameter *network_parameters(const struct network *network, int *count);
 
 /* Initial parameters (P floats): orthogonal-like scaled normal per layer, the head's outputs for
- * the policy x 0.01, for the value x 1, biases and log_stds 0; LSTM: uniform +-1/sqrt(H); noisy
+ * the policy x 0.01, for the value x 1, biases and log_stds 0; what reads an image: sums of 0, so
+ * that a plain background is none; LSTM: uniform +-1/sqrt(H); noisy
  * layers of I inputs: means uniform +-1/sqrt(I), deviations 0.5/sqrt(I). The same for the same seed
  * on every machine. */
 void network_init_parameters(const struct network *network, float *host, uint64_t seed);

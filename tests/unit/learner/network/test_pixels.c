@@ -90,6 +90,33 @@ static void layers_have_their_known_sizes(void **state) {
   network_destroy(network);
 }
 
+/* Where the rest of a picture is plain, what is in front of it decides. */
+static void a_plain_background_is_nothing_at_first(void **state) {
+  (void)state;
+  static const char *const networks[] = {"impala_shallow", "impala_deep", "nature"};
+  for (int i = 0; i < 3; i++) {
+    struct network_config config = config_for(networks[i], 84, 84, 1, 4, 6, 0);
+    struct network *network = fixture_network(&config);
+    float *host = malloc(network_num_parameters(network) * sizeof *host);
+    int count;
+    const struct network_parameter *weight = network_parameters(network, &count);
+    network_init_parameters(network, host, 7);
+    assert_string_equal(weight->name, "conv0/w");
+    size_t outputs = (size_t)weight->shape[1];
+    for (size_t o = 0; o < outputs; o++) {
+      double sum = 0, squares = 0;
+      for (size_t k = o; k < weight->count; k += outputs) {
+        sum += (double)host[weight->offset + k];
+        squares += pow((double)host[weight->offset + k], 2);
+      }
+      assert_true(fabs(sum) < 1e-5);
+      assert_true(squares > 0.2);
+    }
+    free(host);
+    network_destroy(network);
+  }
+}
+
 /* ---- answers */
 
 enum { STEPS = 3, COLUMNS = 25, ROWS = STEPS * COLUMNS };
@@ -303,6 +330,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refuses_what_is_no_image),
       cmocka_unit_test(layers_have_their_known_sizes),
+      cmocka_unit_test(a_plain_background_is_nothing_at_first),
       cmocka_unit_test(unrolled_equals_step_by_step),
       cmocka_unit_test(bf16_is_close_to_float32),
       cmocka_unit_test(cuda_is_close_to_float32),
