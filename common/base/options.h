@@ -90,6 +90,11 @@ MUST_CHECK enum status options_parse_each(const struct option_target *targets, i
 MUST_CHECK enum status options_set(const struct option_table *table, void *config, const char *name,
                                    const char *value, const char *where, struct error *error);
 
+/* The same of a line that stands in a file: what is typed holds instead. */
+MUST_CHECK enum status options_set_of_file(const struct option_table *table, void *config,
+                                           const char *name, const char *value, const char *where,
+                                           struct error *error);
+
 /* Reads a file of "name = value" lines. A string may stand in double quotes, with the escapes \"
  * \\ and \n. It must be a regular file; that of --config, which the user names, may be a pipe. */
 MUST_CHECK enum status options_read_file(const struct option_table *table, void *config,

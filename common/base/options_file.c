@@ -25,6 +25,15 @@ static void cut_comment(char *text) {
   }
 }
 
+enum status options_set_of_file(const struct option_table *table, void *config, const char *name,
+                                const char *value, const char *where, struct error *error) {
+  enum status status = options_set(table, config, name, value, where, error);
+  if (status == STATUS_OK)
+    ((struct options_given *)config)->row[options_find(table, name) - table->options] =
+        OPTION_OF_FILE;
+  return status;
+}
+
 // Takes the quotes and the escapes out of "...", in place. False if the closing quote is missing or
 // something follows it.
 static bool unquote(char *text) {
@@ -61,11 +70,7 @@ static enum status read_line(const struct option_table *table, void *config, cha
     return status_fail(error, STATUS_INVALID,
                        "%s: --%.100s: its value has no closing quote at its end", where, name);
   }
-  enum status status = options_set(table, config, name, value, where, error);
-  if (status == STATUS_OK)
-    ((struct options_given *)config)->row[options_find(table, name) - table->options] =
-        OPTION_OF_FILE;
-  return status;
+  return options_set_of_file(table, config, name, value, where, error);
 }
 
 static enum status cannot_read(const char *path, const char *why, struct error *error) {

@@ -40,8 +40,9 @@ static enum status read_options(struct acorn_policy *self, struct error *error) 
     char *value = strstr(line, " = ");
     if (!value) continue;
     *value = '\0';
-    status = options_set(&learner_options_table, &self->options, line, value + strlen(" = "),
-                         "the file is of another version of Acorn", error);
+    status =
+        options_set_of_file(&learner_options_table, &self->options, line, value + strlen(" = "),
+                            "the file is of another version of Acorn", error);
   }
   free(text);
   learner_options_keep_raw(&self->options);

@@ -124,14 +124,17 @@ static enum status check_foreign(const struct learner_options *options, struct e
                      options->agent, others, count > 1 ? "them" : "it");
 }
 
-/* What --curiosity=none would ignore. */
+/* Whether --curiosity=none would ignore it. */
+static bool is_of_curiosity(const struct option *option, const struct learner_options *options) {
+  return !algorithm_is_curious(&options->algorithm) &&
+         strcmp(option->group, CURIOSITY_HEADING) == 0 && strcmp(option->name, "curiosity") != 0;
+}
+
 static enum status check_curiosity(const struct learner_options *options, struct error *error) {
   const struct option_table *table = &learner_options_table;
-  if (algorithm_is_curious(&options->algorithm)) return STATUS_OK;
   for (int i = 0; i < table->count; i++) {
     const struct option *option = &table->options[i];
-    if (strcmp(option->group, CURIOSITY_HEADING) == 0 && strcmp(option->name, "curiosity") != 0 &&
-        options_given(table, options, option->name) &&
+    if (is_of_curiosity(option, options) && options_given(table, options, option->name) &&
         !options_of_file(table, options, option->name))
       return status_fail(error, STATUS_INVALID,
                          "--%s is for --curiosity=rnd: give that, or leave it out", option->name);
@@ -145,9 +148,9 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
   int count = 0;
   for (int i = 0; learner_options_learns(options) && i < table->count; i++) {
     const struct option *option = &table->options[i];
-    if (!learner_option_is_foreign(option, options) ||
-        !options_of_file(table, options, option->name))
-      continue;
+    if (!options_of_file(table, options, option->name)) continue;
+    if (is_of_curiosity(option, options)) options_reset(table, options, option);
+    if (!learner_option_is_foreign(option, options)) continue;
     char *before = options_value_text(option, options);
     options_reset(table, options, option);
     char *after = options_value_text(option, options);

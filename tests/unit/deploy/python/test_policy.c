@@ -16,7 +16,9 @@
 #include "deploy/python/acorn_policy.h"
 #include "tests/unit/support/temporary_folder.h"
 
-#define OPTIONS "agent = ppo\nhidden = none\nprevious_action = %s\nprevious_reward = %s\n"
+#define OPTIONS                                                              \
+  "agent = ppo\nhidden = none\nprevious_action = %s\nprevious_reward = %s\n" \
+  "curiosity = none\nintrinsic_discount = 0.9\n"
 #define SPACE \
   "{\"observation\":[{\"name\":\"x\",\"dtype\":\"float32\",\"shape\":[2]}],\"discrete\":2}"
 
