@@ -101,13 +101,19 @@ static enum status check_options(const struct credentials_options *options,
   return STATUS_OK;
 }
 
-/* An operator's token that actors have would be none. */
+/* An operator's token that actors have would be none. credentials_refuse sees to those that a file
+ * gets later. */
 static enum status check_apart(const struct credentials *self, struct error *error) {
-  char header[TOKEN_HEADER_BYTES] = "";
+  struct tokens own, others;
+  bool is_shared = false;
   if (!self->operator_tokens || !self->tokens) return STATUS_OK;
-  token_file_header(self->operator_tokens, header);
-  bool is_shared = token_file_accepts(self->tokens, header, strlen(header));
-  explicit_bzero(header, sizeof(header));
+  token_file_tokens(&own, self->operator_tokens);
+  token_file_tokens(&others, self->tokens);
+  for (int i = 0; i < own.count * others.count; i++)
+    is_shared |= memcmp(&own.token[i / others.count], &others.token[i % others.count],
+                        sizeof(own.token[0])) == 0;
+  explicit_bzero(&own, sizeof(own));
+  explicit_bzero(&others, sizeof(others));
   if (!is_shared) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--operator_token_file holds a token of --token_file, which actors have: make "
@@ -243,9 +249,11 @@ const char *credentials_refuse(const struct credentials *credentials,
   for (size_t i = 0; i < metadata->count; i++) {
     const grpc_metadata *entry = &metadata->metadata[i];
     if (grpc_slice_str_cmp(entry->key, header_name) != 0) continue;
-    if (token_file_accepts(tokens, (const char *)GRPC_SLICE_START_PTR(entry->value),
-                           GRPC_SLICE_LENGTH(entry->value)))
-      return NULL;
+    const char *value = (const char *)GRPC_SLICE_START_PTR(entry->value);
+    size_t bytes = GRPC_SLICE_LENGTH(entry->value);
+    bool is_actors = asks_operator && credentials->tokens &&
+                     token_file_accepts(credentials->tokens, value, bytes);
+    if (!is_actors && token_file_accepts(tokens, value, bytes)) return NULL;
     if (asks_operator) break;
     return "the token is none of the learner's: --token_file must hold the learner's secret";
   }

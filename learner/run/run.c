@@ -1,5 +1,7 @@
 #include "learner/run/run.h"
 
+#include <unistd.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +90,10 @@ static void warn_of_open_port(const struct learner_options *options) {
   if (!options->access.token_file[0])
     log_warn("--listen=%s without --token_file: any client that reaches the port may join the run",
              options->listen);
-  else if (!options->access.tls_cert[0])
+  if (!options->access.tls_cert[0] && options->access.operator_token_file[0])
+    log_warn("--listen=%s without --tls_cert: the operator's token travels in the clear",
+             options->listen);
+  else if (!options->access.tls_cert[0] && options->access.token_file[0])
     log_warn("--listen=%s without --tls_cert: the token and all observations travel in the clear",
              options->listen);
 }
@@ -101,7 +106,7 @@ enum status run_start(struct run *run, struct error *error) {
   struct serve_config config = {
       .listen = run->options->listen,
       .credentials = run->credentials,
-      .queues = run_num_queues(run),
+      .queues = run_num_queues(run, sysconf(_SC_NPROCESSORS_ONLN)),
       .max_message_bytes = rows_bytes > piece_bytes ? rows_bytes : piece_bytes,
       .methods = run_parameters_methods(run->parameters),
       .num_methods = RUN_PARAMETERS_METHODS};

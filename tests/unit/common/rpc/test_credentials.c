@@ -118,10 +118,12 @@ static void the_operator_has_a_token_of_its_own(void **state) {
     assert_int_equal(result.code, RPC_UNAUTHENTICATED);
     assert_non_null(strstr(result.text, "the operator's token"));
   }
+  write_token(client_path, NEW "\n" OLD "\n"); /* the second would be that of actors */
+  assert_int_equal(ask_of(&f, operators, actor).code, RPC_UNAUTHENTICATED);
+  assert_int_equal(ask_of(&f, operators, owner).code, RPC_OK);
   fixture_destroy(&f);
   credentials_close(credentials);
 
-  write_token(client_path, OLD "\n"); /* it would be that of actors */
   assert_int_equal(credentials_open(&credentials, &options, CREDENTIALS_SERVER, &error),
                    STATUS_INVALID);
   assert_non_null(strstr(error.text, "which actors have"));
