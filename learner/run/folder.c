@@ -160,10 +160,14 @@ void folder_read_environment(const struct folder *folder, int line, char *text, 
   const char *why;
   environment_path(path, folder);
   FILE *file = files_read(path, &why);
-  for (int i = 0; i <= line; i++)
-    if (!file || !fgets(text, (int)bytes, file)) text[0] = '\0';
-  if (file) fclose(file);
+  char *read = NULL;
+  size_t room = 0;
+  bool found = file != NULL;
+  for (int i = 0; i <= line && found; i++) found = getline(&read, &room, file) >= 0;
+  snprintf(text, bytes, "%s", found ? read : "");
   text[strcspn(text, "\n")] = '\0';
+  free(read);
+  if (file) fclose(file);
 }
 
 void folder_write_space(const struct folder *folder, const struct space *space) {

@@ -50,6 +50,21 @@ static int teardown(void **state) {
   return chdir("/");
 }
 
+static void an_environment_of_any_length_is_read(void **state) {
+  (void)state;
+  struct folder folder;
+  char name[600], text[20];
+  memset(name, 'n', sizeof(name) - 1);
+  name[sizeof(name) - 1] = '\0';
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  folder_write_environment(&folder, name, "discrete(2)");
+  folder_read_environment(&folder, 1, text, sizeof(text));
+  assert_string_equal(text, "discrete(2)");
+  folder_read_environment(&folder, 2, text, sizeof(text));
+  assert_string_equal(text, "");
+  folder_close(&folder);
+}
+
 static void what_is_above_is_made_too(void **state) {
   (void)state;
   struct folder folder;
@@ -270,6 +285,7 @@ int main(void) {
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
   const struct CMUnitTest tests[] = {
       WITH(what_is_above_is_made_too),
+      WITH(an_environment_of_any_length_is_read),
       WITH(a_second_learner_is_refused),
       WITH(an_earlier_run_is_continued_or_left_alone),
       WITH(a_run_that_did_not_come_about_leaves_nothing),
