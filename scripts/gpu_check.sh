@@ -29,7 +29,7 @@ for word in "$@"; do
   case "$word" in
     smoke | test | sanitize | bench | torch) part=$word ;;
     deep | shallow | r2d2 | mlp | inference) chosen+=("$word") ;;
-    --seconds=[1-9]*) seconds=${word#*=} ;;
+    --seconds=*) seconds=${word#*=} ;;
     --quick) quick=1 ;;
     --pong) pong=1 part=bench ;;
     --runs) runs=1 part=bench ;;
@@ -40,6 +40,14 @@ for word in "$@"; do
       ;;
   esac
 done
+[ -z "$seconds" ] || [[ $seconds =~ ^[1-9][0-9]{0,4}$ ]] || {
+  echo "gpu_check.sh: --seconds=$seconds: give a whole number" >&2
+  exit 2
+}
+[ ${#chosen[@]} -eq 0 ] || [ $part = torch ] || {
+  echo "gpu_check.sh: ${chosen[*]}: cases are for the part torch" >&2
+  exit 2
+}
 low=bf16
 [ "$device" = cuda ] || low=auto # not every processor has it
 bench=build/tests/bench/bench_device

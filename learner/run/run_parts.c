@@ -156,11 +156,11 @@ static int target_rows(const struct run *run) {
 }
 
 /* Where a GPU computes, a message costs its copying, which threads share (docs/gpu.md). */
-int run_num_queues(const struct run *run) {
+int run_num_queues(const struct run *run, long cores) {
   enum { CORES_OF_ONE = 4, LEAST = 2, MOST = 4 };
   const struct learner_options *options = run->options;
   if (options->queues >= 0) return (int)options->queues;
-  long threads = sysconf(_SC_NPROCESSORS_ONLN) / CORES_OF_ONE;
+  long threads = cores / CORES_OF_ONE;
   bool shares = run->inference_device->ops->asynchronous && !options->deterministic;
   return !shares || threads < LEAST ? 0 : threads < MOST ? (int)threads : MOST;
 }
@@ -182,7 +182,8 @@ static struct exploration exploration_at_checkpoint(const struct run *run) {
 
 void run_make_serving(struct run *run) {
   const struct learner_options *options = run->options;
-  int slots = run->num_train_slots + run->num_eval_slots, queues = run_num_queues(run);
+  int slots = run->num_train_slots + run->num_eval_slots,
+      queues = run_num_queues(run, sysconf(_SC_NPROCESSORS_ONLN));
   if (run->evaluates) run->exploration = exploration_at_checkpoint(run);
   uint32_t restarts = run->trainer ? (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) : 0;
   struct leases_config leases = {

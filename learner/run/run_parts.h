@@ -24,7 +24,7 @@ MUST_CHECK enum status run_make_training(struct run *run, const struct run_callb
  * an evaluation's exploration on its steps. */
 void run_make_serving(struct run *run);
 
-/* Threads that receive, for serve_config. */
-int run_num_queues(const struct run *run);
+/* Threads that receive, for serve_config, on a machine with so many cores. */
+int run_num_queues(const struct run *run, long cores);
 
 #endif
