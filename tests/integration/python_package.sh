@@ -36,6 +36,9 @@ acorn() {
     code=$?
 }
 says_out() { grep -qF -- "$1" "$work/out"; }
+check() { # NAME WORDS...: a function of check.py
+  venv/bin/python -I "$checks/check.py" "$@" >"$work/out" 2>"$work/err" </dev/null
+}
 acorn --version
 pass_if "acorn --version" eval 'is $code 0 && says_out "acorn $(cut -d" " -f 1 "$tree/VERSION")"'
 acorn train cartpole ppo 2 8 --total_steps=30k --seed=1 --logdir=run --no_plot
@@ -46,10 +49,36 @@ pass_if "acorn train gym:ID: with actors in Python" \
 acorn eval gym --episodes=8
 pass_if "acorn eval of it, greedily and sampled" \
   eval 'is $code 0 && [ "$(grep -c "^evaluation episodes=8 " out)" = 2 ]'
-cp -r gym foreign && echo json:CartPole-v1 >foreign/environment.txt
-acorn eval foreign --no_code
-pass_if "--no_code: an environment that is a module's" \
-  eval 'is $code 1 && says "code of its module"'
+cp -r gym foreign && echo 'theirs-X({"id":"theirs:CartPole-v1"})' >foreign/environment.txt
+echo 'open("owned", "w").close()' >theirs.py
+plays_foreign() { # acorn.train | acorn.watch WORDS...: as eval.sh and watch.sh play that run
+  local module=$1 words=(foreign)
+  [ "$module" = acorn.watch ] || words=(join ppo 1 4 --mode=evaluate --logdir=foreign --episodes=4)
+  rm -f owned
+  code=0
+  PYTHONPATH=$work venv/bin/python -m "$module" "${words[@]}" "${@:2}" >out 2>err </dev/null ||
+    code=$?
+}
+refuses_code() {
+  local module flag
+  for module in acorn.train acorn.watch; do
+    plays_foreign "$module"
+    [ -e owned ] || return
+    for flag in --no_code --no-code --no_code=1 --no_code=true --code=false --code=0; do
+      plays_foreign "$module" "$flag"
+      is $code 1 && says "$flag: gym:theirs:CartPole-v1 would run code of its module" &&
+        [ ! -e owned ] || return
+    done
+  done
+}
+pass_if "--no_code, in any spelling: an environment that is a module's" refuses_code
+pass_if "words, numbers and files that name no environment are refused" check words gym
+echo cartpole >foreign/environment.txt
+acorn eval foreign
+pass_if "acorn eval: an environment that is not Gymnasium's" \
+  eval 'is $code 1 && says "say where it is here, --env=./my_env.so or --env=gym:ID"'
+acorn eval foreign --env=gym:CartPole-v1 --episodes=8 --policy=greedy
+pass_if "acorn eval --env of it" eval 'is $code 0 && says_out "evaluation episodes=8 "'
 acorn train gym:NoSuch-v1
 pass_if "an environment that Gymnasium does not have" eval 'is $code 1 && says NoSuch'
 acorn train gym:CartPole-v1 ppo two
@@ -80,6 +109,12 @@ export PYTHONPATH=$work
 acorn train gym:pole:Wrong-v0 ppo 1 --total_steps=5k --logdir=wrong
 pass_if "an actor that never steps is given up, with its reason" \
   eval 'is $code 1 && says "no step is taken" && says "every actor has ended"'
+acorn train gym:pole:Pole-v0 ppo 1 8 --total_steps=2k --logdir=module
+# As the package's first version named it.
+echo Pole-v0 >module/environment.txt
+acorn train gym:pole:Pole-v0 ppo 1 8 --total_steps=4k --logdir=module --resume
+pass_if "a run goes on that was named without its module" \
+  eval 'is $code 0 && says_out "result env=Pole-v0 " && says_out " steps=4000 "'
 # dies: actor 1, each time that it plays; the learner goes on with the other meanwhile.
 dies() {
   venv/bin/acorn train gym:pole:Pole-v0 ppo 2 8 --total_steps=1e9 --logdir=dies --metrics_secs=0.2 \
@@ -126,9 +161,6 @@ acorn train cartpool
 pass_if "an unknown environment" eval 'is $code 2 && says cartpool'
 
 # ---- modules
-check() { # NAME WORDS...: a function of check.py
-  venv/bin/python -I "$checks/check.py" "$@" >"$work/out" 2>"$work/err" </dev/null
-}
 pass_if "acorn.Run: metrics, episodes, config, result" check run run
 pass_if "acorn.load: 8 episodes as acorn eval plays them ($greedy)" check plays run "$greedy"
 pass_if "of a checkpoint, the best, a file: the same policy" check sources run \

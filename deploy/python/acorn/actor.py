@@ -121,10 +121,17 @@ class _World:
         return b"".join(take(observation).tobytes() for _, _, _, take in self.parts)
 
 
-def name_of(gym_id):
-    """An ID as the name of an environment; what is none has the ID behind it, as an option."""
-    name = re.sub(r"[^A-Za-z0-9_.-]", "-", gym_id)[:31]
-    return name if name == gym_id else f'{name}({{"id":{json.dumps(gym_id)}}})'
+def plain_name(text):
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)[:31]
+
+
+def name_of(text):
+    """An ID or a text as the name of an environment, NAME or NAME(OPTIONS); what is none has the
+    text behind it, as an option."""
+    if re.fullmatch(r"[A-Za-z0-9_.-]{1,31}(\([!-~]*\))?", text):
+        return text
+    visible = re.sub("[ \x7f]", lambda c: f"\\u{ord(c[0]):04x}", json.dumps(text))
+    return f'{plain_name(text)}({{"id":{visible}}})'
 
 
 def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=None,
@@ -144,7 +151,8 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
     first = make_env()
     parts = _flatten(first.observation_space)
     action, unpack = _action(first.action_space, protocol)
-    environment = environment or name_of(getattr(first.spec, "id", type(first.unwrapped).__name__))
+    environment = name_of(
+        environment or getattr(first.spec, "id", type(first.unwrapped).__name__))
     first.close()
     tensors = [protocol.Tensor(name=n, dtype=getattr(protocol, _DTYPES[np.dtype(dtype)]),
                                shape=shape) for n, dtype, shape, _ in parts]
@@ -162,15 +170,15 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
         raise AcornError(f"the actor cannot play at {learner}: the reason is on stderr")
 
 
-def _main(name, learner, envs, role, index, mark):
+def _main(gym_id, environment, learner, envs, role, index, mark):
     """An actor that `acorn train` starts: it ends with its learner."""
     import signal
 
     import gymnasium
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _World.mark = mark
-    run(lambda: gymnasium.make(name), learner, envs=int(envs), name=f"python/{index}",
-        environment=name_of(name), evaluates=role == "evaluate", reconnect_s=60)
+    run(lambda: gymnasium.make(gym_id), learner, envs=int(envs), name=f"python/{index}",
+        environment=environment, evaluates=role == "evaluate", reconnect_s=60)
 
 
 if __name__ == "__main__":

@@ -15,17 +15,52 @@ from acorn.bundle import ROOT, AcornError
 
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
+CODE = ("code", "no_code")
+NOT_HERE = ("env_args", "module", "wrapper")
+
+
+def split(flag):
+    """The name of an option, as the programs read it, and its value, or None."""
+    name, equals, value = flag[2:].partition("=")
+    return name.replace("-", "_"), value if equals else None
+
+
+def check_code(gym_id, flags):
+    """Before the environment is made. Errors: AcornError: --no_code, in any spelling."""
+    for flag in flags:
+        name, value = split(flag)
+        is_refusal = name == "no_code" or value not in (None, "true", "1", "yes", "on")
+        if name in CODE and is_refusal and ":" in gym_id:
+            raise AcornError(f"{flag}: gym:{gym_id} would run code of its module")
+
+
+def _recorded(folder):
+    """The environment of the run in the folder, as its learner knew it; "": there is no run."""
+    path = Path(folder or "") / "environment.txt"
+    if not folder or not path.exists():
+        return ""
+    try:
+        return path.read_text("utf-8").partition("\n")[0]
+    except (OSError, ValueError) as error:
+        raise AcornError(f"{path} cannot be read: {error}: bring it back as it was") from None
 
 
 def find_id(env, folder):
     """Of gym:ID, or of the environment that the actors of the run in the folder brought (join)."""
     if env.startswith("gym:"):
         return env[len("gym:"):]
-    path = Path(folder) / "environment.txt"
-    if not path.is_file():
-        raise AcornError(f"{path} is missing, which names the run's environment: bring it back")
-    name, _, options = path.read_text().splitlines()[0].partition("(")
-    return json.loads(options[:-1])["id"] if options.startswith('{"id":') else name
+    recorded = _recorded(folder)
+    gym_id, _, options = recorded.partition("(")
+    try:
+        if options.startswith('{"id":'):
+            gym_id = json.loads(options[:-1])["id"]
+    except (ValueError, RecursionError):
+        gym_id = None
+    if not gym_id or not isinstance(gym_id, str):
+        raise AcornError(f"{folder}/environment.txt is missing or damaged: its first line names "
+                         f"the run's environment, and is '{recorded[:100]}': bring it back as it "
+                         "was")
+    return gym_id
 
 
 def _read_words(words):
@@ -34,6 +69,10 @@ def _read_words(words):
     flags = [word for word in words if word.startswith("--")]
     defaults = [None, "ppo", min(os.cpu_count() or 1, 4), 16]
     env, agent, actors, envs = plain[:4] + defaults[len(plain):]
+    for flag in flags:
+        if split(flag)[0] in NOT_HERE:
+            raise AcornError(f"{flag}: an environment in Python has no such option in this "
+                             "package: make it as it shall be in a module, gym:MODULE:ID")
     try:
         actors, envs = int(actors), int(envs)
     except ValueError:
@@ -41,20 +80,28 @@ def _read_words(words):
     if len(plain) > 4 or actors < 1 or envs < 1:
         raise AcornError("say acorn train gym:ID [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]], and "
                          f"options as --name=value; not {' '.join(plain)}")
-    options = dict(flag.split("=", 1) for flag in flags if "=" in flag)
-    name, role = find_id(env, options.get("--logdir", ".")), options.get("--mode", "train")
-    if "--no_code" in flags and ":" in name:
-        raise AcornError(f"--no_code: gym:{name} would run code of its module")
-    return name, agent, actors, envs, role, [flag for flag in flags if flag != "--no_code"]
+    return env, agent, actors, envs, flags
 
 
-def make(name, **options):
-    """That environment of Gymnasium. Errors: AcornError."""
+def make(gym_id, env, **options):
+    """That environment of Gymnasium, which `env` named: find_id. Errors: AcornError."""
     import gymnasium
     try:
-        return gymnasium.make(name, **options)
+        return gymnasium.make(gym_id, **options)
     except Exception as error:  # the environment's own
-        raise AcornError(f"gym:{name}: {type(error).__name__}: {error}") from None
+        hint = "" if env.startswith("gym:") else (
+            "; the run's actors brought the environment: say where it is here, "
+            "--env=./my_env.so or --env=gym:ID")
+        raise AcornError(f"gym:{gym_id}: {type(error).__name__}: {error}{hint}") from None
+
+
+def _name(gym_id, made, folder, evaluates):
+    """What the learner knows the environment by. A run goes on with the name that it began with,
+    which had no module in the first version of this package."""
+    from acorn.actor import name_of, plain_name
+    recorded = _recorded(folder)
+    is_same = evaluates or recorded == plain_name(made.spec.id)
+    return recorded if recorded and is_same else name_of(gym_id)
 
 
 class _Actor:
@@ -114,8 +161,15 @@ def _wait(learner, actors):
 
 def train(words):
     """The learner's exit code. Errors: AcornError."""
-    name, agent, count, envs, role, flags = _read_words(words)
-    make(name).close()
+    env, agent, count, envs, flags = _read_words(words)
+    options = dict(map(split, flags))
+    logdir, role = options.get("logdir"), options.get("mode", "train")
+    gym_id = find_id(env, logdir)
+    check_code(gym_id, flags)
+    flags = [flag for flag in flags if split(flag)[0] not in CODE]
+    made = make(gym_id, env)
+    name = _name(gym_id, made, logdir, role == "evaluate")
+    made.close()
     with tempfile.TemporaryDirectory(prefix="acorn-") as folder:
         folder, actors = Path(folder), []
         address = f"unix:{folder}/socket"
@@ -127,7 +181,7 @@ def train(words):
         signal.signal(signal.SIGTERM, lambda *_: learner.terminate())
         try:
             for i in range(count):
-                actors.append(_Actor(i, folder, [name, address, str(envs), role]))
+                actors.append(_Actor(i, folder, [gym_id, name, address, str(envs), role]))
             code = _wait(learner, actors)
             return code if code >= 0 else 128 - code  # as a shell has a signal
         finally:

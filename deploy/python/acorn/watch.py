@@ -1,6 +1,7 @@
 """What scripts/watch.sh starts for a run whose environment is in Python: the pictures that the
 environment draws of itself, as PPM on stdout, without the panel of build/watch."""
 import os
+import re
 import sys
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from acorn.actor import _action, _flatten, _modules
 from acorn.bundle import AcornError
 from acorn.policy import load
-from acorn.train import find_id, make, run
+from acorn.train import CODE, check_code, find_id, make, run, split
 
 EXIT_NOT_READ = 5
 WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
@@ -16,14 +17,23 @@ WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "se
 
 
 def _read_words(words):
-    given = dict(word[2:].split("=", 1) for word in words if "=" in word)
-    if not given.keys() <= WORDS.keys() or given.get("policy", "greedy") != "greedy":
-        raise AcornError("of an environment in Python the greedy policy alone is shown, without "
-                         "--policy=sample and --env_args")
-    try:
-        return {name: type(usual)(given.get(name, usual)) for name, usual in WORDS.items()}
-    except ValueError as error:
-        raise AcornError(f"--episodes and --seed are whole numbers: {error}") from None
+    options = dict(WORDS)
+    for word in words:
+        name, value = split(word)
+        if name in CODE:
+            continue
+        if name not in WORDS or value is None or name == "policy" and value != "greedy":
+            raise AcornError(f"{word}: of an environment in Python the greedy policy alone is "
+                             "shown, without --policy=sample and --env_args")
+        options[name] = value if isinstance(WORDS[name], str) else _number(word, name, value)
+    return options
+
+
+def _number(word, name, value):
+    low = 0 if name == "seed" else 1
+    if not re.fullmatch("[0-9]{1,15}", value) or int(value) < low:
+        raise AcornError(f"{word}: a whole number from {low} to 1e15")
+    return int(value)
 
 
 def _draw(env, stdout, times):
@@ -58,8 +68,10 @@ def watch(words):
     options = _read_words(words[1:])
     stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the environment prints
+    gym_id = find_id(options["env"], words[0])
+    check_code(gym_id, words[1:])
     policy = load(words[0], checkpoint=options["checkpoint"])
-    env = make(find_id(options["env"], words[0]), render_mode="rgb_array")
+    env = make(gym_id, options["env"], render_mode="rgb_array")
     for episode in range(options["episodes"]):
         _play(env, policy, stdout, options, episode)
 

@@ -232,9 +232,14 @@ def actor(learner):
         started = subprocess.Popen(
             [learner, "--env=join", "--agent=ppo", "--num_envs=8", f"--listen={address}",
              "--total_steps=3000", f"--logdir={folder}/run"], stdout=subprocess.PIPE, text=True)
-        acorn.actor.run(lambda: gymnasium.make("CartPole-v1"), learner=address, envs=8)
+        acorn.actor.run(lambda: gymnasium.make("CartPole-v1"), learner=address, envs=8,
+                        environment="my env/1")
         out, _ = started.communicate()
-        assert started.returncode == 0 and "result env=CartPole-v1" in out, out
+        assert started.returncode == 0 and "result env=my-env-1" in out, out
+    for text, name in (("CartPole-v1", "CartPole-v1"), ("a:b", 'a-b({"id":"a:b"})'),
+                       ('a-b({"id":"a:b"})', 'a-b({"id":"a:b"})'),
+                       ("a b", 'a-b({"id":"a\\u0020b"})')):
+        assert acorn.actor.name_of(text) == name, (text, acorn.actor.name_of(text))
     raises("cannot play at unix:/nowhere/socket", acorn.actor.run,
            lambda: gymnasium.make("CartPole-v1"), learner="unix:/nowhere/socket", reconnect_s=0)
 
@@ -257,6 +262,26 @@ def refused(folder):
 
 def fails(folder, words):
     raises(words, acorn.load, folder)
+
+
+def words(folder):
+    from acorn import train, watch
+    with tempfile.TemporaryDirectory() as other:
+        raises("is missing or damaged", train.find_id, "join", other)
+        for line in (b"", b'x({"id":', b'x({"id":3})', b'x({"id":"a"}', b"\xff\xfe",
+                     b'x({"id":' + b"[" * 99999):
+            with open(f"{other}/environment.txt", "wb") as file:
+                file.write(line)
+            raises("environment.txt", train.find_id, "join", other)
+    assert train.find_id("join", folder) == "CartPole-v1"
+    for flag in ("--env_args={}", "--env-args", "--module=a.py", "--wrapper=a:B"):
+        raises(flag, train._read_words, ["gym:CartPole-v1", flag])
+    for word in ("--seed=-5", "--seed=x", "--episodes=0", "--episodes=-1", "--episodes=",
+                 "--max_steps=0", "--max_steps=5k", "--seed=" + "9" * 5000):
+        raises(f"{word}: a whole number from", watch._read_words, [word])
+    for word in ("--greedy", "--episodes", "--policy=sample", "--env_args={}", "--x=1", "y"):
+        raises(f"{word}: of an environment in Python", watch._read_words, [word])
+    assert watch._read_words(["--max-steps=7", "--seed=0", "--code"])["max_steps"] == 7
 
 
 def old_libc():
