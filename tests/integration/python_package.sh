@@ -73,6 +73,7 @@ refuses_code() {
 }
 pass_if "--no_code, in any spelling: an environment that is a module's" refuses_code
 pass_if "words, numbers and files that name no environment are refused" check words gym
+pass_if "an actor that never steps is given up, however long it lives" check deaths
 echo cartpole >foreign/environment.txt
 acorn eval foreign
 pass_if "acorn eval: an environment that is not Gymnasium's" \
@@ -88,6 +89,8 @@ pass_if "an option that the learner does not have" eval 'is $code 2 && says no_s
 
 # A copy of Gymnasium's CartPole, in a module of the user's.
 cat >pole.py <<'END'
+import os
+
 import gymnasium
 from gymnasium.envs.classic_control import CartPoleEnv
 
@@ -96,19 +99,24 @@ class Pole(CartPoleEnv):
     def step(self, action):
         if self.spec.id == "Wrong-v0":
             raise ValueError("no step is taken")
+        if self.spec.id == "Exits-v0":
+            os._exit(0)
         return super().step(action)
 
     def render(self):
         return self.np_random.integers(0, 256, (40, 60, 3), "uint8")
 
 
-for name in ("Pole-v0", "Wrong-v0"):
+for name in ("Pole-v0", "Wrong-v0", "Exits-v0"):
     gymnasium.register(name, Pole, max_episode_steps=200)
 END
 export PYTHONPATH=$work
 acorn train gym:pole:Wrong-v0 ppo 1 --total_steps=5k --logdir=wrong
 pass_if "an actor that never steps is given up, with its reason" \
   eval 'is $code 1 && says "no step is taken" && says "every actor has ended"'
+acorn train gym:pole:Exits-v0 ppo 1 --total_steps=5k --logdir=exits
+pass_if "an environment that ends its process is no run that is over" \
+  eval 'is $code 1 && says "actor 0 is started again in 0.2 s; it has died by exit code 0"'
 acorn train gym:pole:Pole-v0 ppo 1 8 --total_steps=2k --logdir=module
 # As the package's first version named it.
 echo Pole-v0 >module/environment.txt

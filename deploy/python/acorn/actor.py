@@ -175,11 +175,14 @@ def _main(gym_id, environment, learner, envs, role, index, mark):
     import signal
 
     import gymnasium
+
+    from acorn.train import EXIT_RUN_OVER
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _World.mark = mark
     run(lambda: gymnasium.make(gym_id), learner, envs=int(envs), name=f"python/{index}",
         environment=environment, evaluates=role == "evaluate", reconnect_s=60)
+    return EXIT_RUN_OVER
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    sys.exit(_main(*sys.argv[1:]))

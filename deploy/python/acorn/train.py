@@ -15,6 +15,7 @@ from acorn.bundle import ROOT, AcornError
 
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
+EXIT_RUN_OVER = 77  # of an actor; 0 may be its environment's
 CODE = ("code", "no_code")
 NOT_HERE = ("env_args", "module", "wrapper")
 
@@ -132,14 +133,15 @@ class _Actor:
         return not self.is_over
 
     def _count_death(self, now_s, code):
-        self.deaths = 1 if now_s - self.started_s >= LONGEST_PAUSE_S else self.deaths + 1
         stepped = self.mark.exists()
-        self.is_over = code == 0 or not stepped and self.deaths >= MOST_DEATHS
+        is_long = stepped and now_s - self.started_s >= LONGEST_PAUSE_S
+        self.deaths = 1 if is_long else self.deaths + 1
+        self.is_over = code == EXIT_RUN_OVER or not stepped and self.deaths >= MOST_DEATHS
         if not self.is_over:
             pause_s = min(2 ** (self.deaths - 1), LONGEST_PAUSE_S) if stepped else 0.2
             self.start_s = now_s + pause_s
             lines = self.log.read_text(errors="replace").splitlines() or [""]
-            how = f"exit code {code}: {lines[-1]}" if code > 0 else f"signal {-code}"
+            how = f"exit code {code}: {lines[-1]}" if code >= 0 else f"signal {-code}"
             print(f"actor {self.index} is started again in {pause_s} s; it has died by {how}",
                   file=sys.stderr)
 

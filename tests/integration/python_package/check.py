@@ -284,6 +284,25 @@ def words(folder):
     assert watch._read_words(["--max-steps=7", "--seed=0", "--code"])["max_steps"] == 7
 
 
+def deaths():
+    """Of an actor whose lives are long: given up when it has never stepped, else begun anew."""
+    import types
+    from pathlib import Path
+
+    from acorn import train
+    now_s = iter(range(0, 10 ** 6, 100))
+    train.time = types.SimpleNamespace(monotonic=lambda: next(now_s))
+    train.subprocess = types.SimpleNamespace(
+        DEVNULL=None, Popen=lambda *_, **__: types.SimpleNamespace(poll=lambda: 1))
+    with tempfile.TemporaryDirectory() as folder:
+        actor = train._Actor(0, Path(folder), [])
+        looks = [actor.look() for _ in range(20)]
+        assert looks == [True] * 8 + [False] * 12, looks
+        actor = train._Actor(1, Path(folder), [])
+        actor.mark.touch()
+        assert all(actor.look() for _ in range(20)) and actor.deaths == 1, actor.deaths
+
+
 def old_libc():
     from acorn import bundle, command
     real = bundle._libc
