@@ -133,8 +133,15 @@ build_bridge() {
 }
 
 # is_in_package WORD: whether that environment is played by processes of the Python that the package
-# acorn-rl is installed in (deploy/python/acorn/train.py), whose programs have no bridge.
-is_in_package() { [[ ${ACORN_PACKAGE_PYTHON:+yes}:$1 = yes:@(join|gym:*) ]]; }
+# acorn-rl is installed in (deploy/python/acorn/train.py), whose programs have no bridge. Such a
+# process plays only what its like have brought: it ends the script for another run.
+is_in_package() {
+  [[ ${ACORN_PACKAGE_PYTHON:+yes}:$1 = yes:@(join|gym:*) ]] || return
+  [ "$(run_option env)" != join ] || return 0
+  echo "$(basename "$started_as"): the environment of $run is $(run_option env), none that actors" \
+    "in Python brought, and this package has no bridge to Python: play it in the source tree" >&2
+  exit 2
+}
 
 # Builds what plays that run, or an environment named otherwise, and installs what that needs.
 build_for_run() {

@@ -80,6 +80,10 @@ pass_if "acorn eval: an environment that is not Gymnasium's" \
   eval 'is $code 1 && says "say where it is here, --env=./my_env.so or --env=gym:ID"'
 acorn eval foreign --env=gym:CartPole-v1 --episodes=8 --policy=greedy
 pass_if "acorn eval --env of it" eval 'is $code 0 && says_out "evaluation episodes=8 "'
+cp -r gym bridged && sed -i 's/^env = .*/env = gym:CartPole-v1/' bridged/config.txt
+acorn eval bridged
+pass_if "acorn eval: a run of the source tree's bridge" \
+  eval 'is $code 2 && says "this package has no bridge to Python: play it in the source tree"'
 acorn train gym:NoSuch-v1
 pass_if "an environment that Gymnasium does not have" eval 'is $code 1 && says NoSuch'
 acorn train gym:CartPole-v1 ppo two
