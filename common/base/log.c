@@ -1,6 +1,7 @@
 #include "common/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/decimal.h"
 
-enum { LINE_BYTES = 2048, LIVE_BYTES = 1024, DEFAULT_COLUMNS = 80 };
+enum { LINE_BYTES = 2048, LIVE_BYTES = 1024, DEFAULT_COLUMNS = 80, TAIL_BYTES = 16 * 1024 };
 
 #define CLEAR_LINE "\r\033[K"
 
@@ -148,4 +149,32 @@ void log_live(const char *text) {
     write_whole(row, (size_t)length);
   }
   pthread_mutex_unlock(&lock);
+}
+
+// Reads the end of the file; -1 with errno if that fails.
+static ssize_t read_end(char *bytes, const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return -1;
+  off_t size = lseek(fd, 0, SEEK_END);
+  ssize_t count = pread(fd, bytes, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
+  close(fd);
+  return count;
+}
+
+void log_print_tail(FILE *out, const char *path, int lines) {
+  char bytes[TAIL_BYTES], named[PATH_MAX];
+  ssize_t count = read_end(bytes, path);
+  if (count < 0) {
+    int reason = errno;
+    log_named(named, sizeof(named), path);
+    fprintf(out, "(cannot read %s: %s)\n", named, strerror(reason));
+    return;
+  }
+  // Walks back over `lines` line ends, the one of the last line aside.
+  ssize_t start = count;
+  if (start > 0 && bytes[start - 1] == '\n') start--;
+  for (; start > 0; start--)
+    if (bytes[start - 1] == '\n' && --lines == 0) break;
+  fwrite(bytes + start, 1, (size_t)(count - start), out);
+  if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
 }

@@ -4,6 +4,7 @@
 #define ACORN_COMMON_BASE_LOG_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "common/base/status.h"
 
@@ -34,5 +35,8 @@ void log_live(const char *text);
 
 /* How many characters of a live line are seen; 0: standard error is no terminal, all are. */
 int log_live_columns(void);
+
+/* Prints the last `lines` lines of a log, of its last 16 KiB; or that it cannot be read. */
+void log_print_tail(FILE *out, const char *path, int lines);
 
 #endif

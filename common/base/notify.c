@@ -43,8 +43,8 @@ void notify_share(posix_spawn_file_actions_t *files) {
 }
 
 enum notice notify_read(int *number, const char bytes[NOTICE_BYTES]) {
-  static const char letters[] = {NOTICE_STEPPED, NOTICE_SAVING, NOTICE_FINISHED,
-                                 NOTICE_LEARNER_ENDED, NOTICE_LEARNER_SILENT};
+  static const char letters[] = {NOTICE_STEPPED, NOTICE_SAVING,        NOTICE_FINISHED,
+                                 NOTICE_STARTED, NOTICE_LEARNER_ENDED, NOTICE_LEARNER_SILENT};
   char text[NOTICE_BYTES] = "", letter = bytes[LETTER_AT];
   memcpy(text, bytes, LETTER_AT);
   *number = atoi(text);

@@ -1,9 +1,9 @@
 /* Notices from an actor or a learner to its supervisor, over a pipe.
  *
  * An actor reports that it has stepped its environments, and that the learner has ended the run; a
- * learner, that writing its last checkpoint makes progress, that only its exit is left, and that
- * another learner of the run is missing. An environment can end an actor with exit code 0 (_exit,
- * on any thread), but it sends no such notice.
+ * learner, that writing its last checkpoint makes progress, that only its exit is left, which other
+ * learners it has started, and that another learner of the run is missing. An environment can end
+ * an actor with exit code 0 (_exit, on any thread), but it sends no such notice.
  * Upstream: actor/main.c, actor/worker.c, learner/main.c, learner/run/run_replay.c,
  * learner/run/run_learners.c.
  * Downstream: deploy/launch/supervisor.c.
@@ -16,12 +16,14 @@
 /* The variable with the number of the pipe that a supervisor leaves open for its children. */
 #define NOTIFY_VARIABLE "ACORN_NOTIFY_FD"
 
-/* The letter of a notice. The last two name a learner by its rank + 1 in place of a process. */
+/* The letter of a notice. STARTED has the process of another learner; the last two name a learner
+ * by its rank + 1 in place of a process. */
 enum notice {
   NOTICE_NONE = 0,
   NOTICE_STEPPED = 's',
   NOTICE_SAVING = 'w',
   NOTICE_FINISHED = 'f',
+  NOTICE_STARTED = 'l',
   NOTICE_LEARNER_ENDED = 'e',
   NOTICE_LEARNER_SILENT = 'q'
 };

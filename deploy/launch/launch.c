@@ -1,6 +1,7 @@
 /* A whole run on this machine: what run_local.sh starts. It is a cluster of one host: chooses the
  * run folder and the learner's address; the commands are plan.h's. */
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,8 @@ static enum status check_files(const struct plan *plan, struct error *error) {
   int connections = plan->part.num_actors * streams + plan->part.num_evaluators;
   enum status status = files_check("this run's learner", LEARNER_FILES, connections, error);
   if (status == STATUS_OK) status = files_check("an actor", ACTOR_FILES, streams, error);
-  if (status == STATUS_OK) status = files_check("the launcher", SUPERVISOR_FILES, 0, error);
+  if (status == STATUS_OK)
+    status = files_check("the launcher", SUPERVISOR_FILES + plan->part.learners - 1, 0, error);
   return status;
 }
 
@@ -130,6 +132,7 @@ static void plot(const struct launch *launch) {
                            y,         folder, NULL};
   struct supervisor_config drawing = {.learner = command, .address = ""};
   supervisor_defaults(&drawing);
+  drawing.name = "the program that draws the learning curve";
   drawing.ready_ms = 0;
   snprintf(script, sizeof(script), "%s/../scripts/plot.sh", launch->plan.programs);
   if (launch->plan.own.plot && access(script, X_OK) == 0 &&
@@ -170,7 +173,7 @@ static void print_next(const struct launch *launch) {
 // Whether it trained until its end or a stop, and left its result.
 static bool has_ended_well(const struct plan *plan, int code) {
   bool in_order = code == 0 || code == EXIT_TARGET_MISSED || code == PROCESS_INTERRUPTED;
-  return in_order && !plan->evaluates && launch_record_has_result();
+  return in_order && !plan->evaluates && launch_record_has("result.json");
 }
 
 // Removes the folders that were made here and are still empty.
@@ -191,14 +194,16 @@ static int supervise(struct launch *launch) {
     plan->run.loss = learners > 1 ? &loss : NULL;
     int code = supervisor_run(&plan->run);
     bool in_order = code == 0 || code == EXIT_TARGET_MISSED;
-    if (loss.rank < 0 || in_order || !plan->own.spare_learners) return code;
+    if (loss.rank < 0 || in_order || !(plan->own.spare_learners || loss.signum)) return code;
     if (loss.silent)
       snprintf(how, sizeof(how), "did not answer within %g s", plan->learner.learners_timeout_s);
     snprintf(who, sizeof(who), "learner %d of %d", loss.rank, learners);
     if (loss.rank == learners) snprintf(who, sizeof(who), "one of %d learners", learners);
-    if (spares == 0) {
-      log_error("%s %s, and no spare one is left: the run ends", who, how);
-      return code;
+    if (loss.signum || spares == 0) {
+      log_error("%s %s, and %s: the run ends", who, how,
+                loss.signum ? "a signal has stopped the others" : "no spare one is left");
+      if (!loss.signum || !launch_record_has("checkpoints/checkpoint-*")) return code;
+      return loss.signum == SIGINT ? PROCESS_INTERRUPTED : 0;
     }
     launch_record_follow(plan);
     plan_lose_learner(plan);

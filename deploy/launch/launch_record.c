@@ -1,5 +1,6 @@
 #include "deploy/launch/launch_record.h"
 
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -117,16 +118,19 @@ void launch_record_begin(const struct plan *plan, const char *program, int argc,
 
 /* ---- at the end */
 
-bool launch_record_has_result(void) {
-  char path[PATH_MAX + 16];
-  snprintf(path, sizeof(path), "%s/result.json", folder.path);
-  return folder.path[0] && access(path, F_OK) == 0;
+bool launch_record_has(const char *pattern) {
+  char path[PATH_MAX + 64];
+  glob_t found;
+  snprintf(path, sizeof(path), "%s/%s", folder.path, pattern);
+  bool has = folder.path[0] && glob(path, GLOB_NOSORT, NULL, &found) == 0;
+  if (has) globfree(&found);
+  return has;
 }
 
 void launch_record_end(const struct plan *plan, int exit_code) {
   if (!folder.path[0]) return;
   if (pinned_folder_is(folder.name, folder.pin)) remove_made();
-  if (launch_record_has_result() || num_starts() <= starts_before) return;
+  if (launch_record_has("result.json") || num_starts() <= starts_before) return;
   char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
   int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;
   env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);

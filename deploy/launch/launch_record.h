@@ -19,8 +19,8 @@ const char *launch_record_folder(void);
 /* plan->run_folder becomes where it is now. */
 void launch_record_follow(struct plan *plan);
 
-/* Whether the start that has ended left its result. */
-bool launch_record_has_result(void);
+/* Whether the run folder has such a file. A start that ended in order has left result.json. */
+bool launch_record_has(const char *pattern);
 
 /* A start of this launcher that run.json has and that left no result gets one: its learner was
  * killed. One that was refused is not in run.json; the folders that were made for it are

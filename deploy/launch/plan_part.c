@@ -118,12 +118,13 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
     return status_fail(error, STATUS_INVALID,
                        "%lld actors cannot be spread evenly over --learners=%lld: give a multiple",
                        (long long)all_actors, (long long)learners);
-  if (plan->own.spare_learners >= learners)
+  int64_t here = plan->learner.learners_at[0] ? 1 : learners;
+  if (plan->own.spare_learners >= here)
     return status_fail(error, STATUS_INVALID,
-                       "--spare_learners=%lld with --learners=%lld: one has to be left, so at most "
-                       "%lld can be lost",
-                       (long long)plan->own.spare_learners, (long long)learners,
-                       (long long)learners - 1);
+                       "--spare_learners=%lld of --learners=%lld, %lld of them here: one "
+                       "has to be left, so at most %lld can be lost",
+                       (long long)plan->own.spare_learners, (long long)learners, (long long)here,
+                       (long long)here - 1);
   part->learners = (int)learners;
   if (!part->has_learner) return STATUS_OK;
   part->num_evaluators = choose_evaluators(plan);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
@@ -23,8 +24,8 @@
 #include "deploy/launch/child.h"
 
 enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
-enum { TAIL_LINES = 10, TAIL_BYTES = 16 * 1024, LINE_BYTES = 1024, LOGS_MS = 1000 };
-enum { OUR_OUTPUT = -1, NO_LOG = -2 };
+enum { TAIL_LINES = 10, LINE_BYTES = 1024, LOGS_MS = 1000 };
+enum { OUR_OUTPUT = -1, NO_LOG = -2, MOST_OTHERS = 63 };
 
 #define ERROR_WORD "error: " /* of log_error */
 
@@ -53,9 +54,10 @@ struct actor {
 struct supervisor {
   const struct supervisor_config *config;
   struct child learner;
-  struct actor *actors; /* (num_actors) */
-  int signals;          /* a signalfd */
-  int notices[2];       /* a pipe: see common/base/notify.h */
+  struct actor *actors;                /* (num_actors) */
+  int signals;                         /* a signalfd */
+  int notices[2];                      /* a pipe: see common/base/notify.h */
+  int others[MOST_OTHERS], num_others; /* pidfds of the learners that the first one has started */
 
   int64_t now_ms;        /* of this turn of the loop */
   int64_t probe_ms;      /* when to look whether the learner listens */
@@ -75,12 +77,12 @@ struct supervisor {
   int signum;      /* the signal that asked for it; 0: none */
   bool killed;     /* by a second signal */
   bool no_actors;  /* all of them were given up */
-  bool none_left;  /* of all learners: the pipe has ended */
   int exit_code;   /* the learner's */
   struct supervisor_loss loss;
 };
 
 void supervisor_defaults(struct supervisor_config *config) {
+  config->name = "the learner";
   config->first_pause_ms = 1000;
   config->longest_pause_ms = config->pause_reset_ms = 60 * 1000;
   config->restart_ms = 200;
@@ -120,34 +122,6 @@ static void log_path(char path[PATH_MAX], const struct actor *actor) {
            actor->number);
 }
 
-// Reads the end of the file; -1 with errno if that fails.
-static ssize_t read_end(char *bytes, const char *path) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return -1;
-  off_t size = lseek(fd, 0, SEEK_END);
-  ssize_t count = pread(fd, bytes, TAIL_BYTES, size > TAIL_BYTES ? size - TAIL_BYTES : 0);
-  close(fd);
-  return count;
-}
-
-void supervisor_print_tail(FILE *out, const char *path, int lines) {
-  char bytes[TAIL_BYTES], named[PATH_MAX];
-  ssize_t count = read_end(bytes, path);
-  if (count < 0) {
-    int reason = errno;
-    log_named(named, sizeof(named), path);
-    fprintf(out, "(cannot read %s: %s)\n", named, strerror(reason));
-    return;
-  }
-  // Walks back over `lines` line ends, the one of the last line aside.
-  ssize_t start = count;
-  if (start > 0 && bytes[start - 1] == '\n') start--;
-  for (; start > 0; start--)
-    if (bytes[start - 1] == '\n' && --lines == 0) break;
-  fwrite(bytes + start, 1, (size_t)(count - start), out);
-  if (count > start && bytes[count - 1] != '\n') fputc('\n', out);
-}
-
 // The error that its log ends with, without digits: times, steps and numbers of environments differ
 // where the reason is the same. "": none, or not of its last life.
 static void read_error(char words[LINE_BYTES], const struct actor *actor) {
@@ -158,7 +132,7 @@ static void read_error(char words[LINE_BYTES], const struct actor *actor) {
   log_path(path, actor);
   if (stat(path, &about) != 0 || about.st_size <= actor->log_bytes) return;
   FILE *file = fmemopen(line, sizeof(line) - 1, "w");
-  if (file) supervisor_print_tail(file, path, 1);
+  if (file) log_print_tail(file, path, 1);
   if (file) fclose(file);
   if (!strstr(line, ERROR_WORD)) return;
   for (const char *c = line; *c; c++)
@@ -174,7 +148,7 @@ static void show_log(const struct actor *actor, int lines) {
   log_named(named, sizeof(named), path);
   clear_line();
   if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", named);
-  supervisor_print_tail(stderr, path, lines);
+  log_print_tail(stderr, path, lines);
   if (lines > 1) fprintf(stderr, "----\n");
 }
 
@@ -272,16 +246,29 @@ static void limit_learner(struct supervisor *self) {
   if (self->patience_ms == NEVER) self->patience_ms = self->now_ms + self->config->learner_stop_ms;
 }
 
-static void kill_learner(struct supervisor *self) {
+// The last one of those that run; the file of one that does not is closed. -1: there is none.
+static int last_other(struct supervisor *self) {
+  for (; self->num_others > 0; close(self->others[--self->num_others])) {
+    struct pollfd last = {.fd = self->others[self->num_others - 1], .events = POLLIN};
+    if (poll(&last, 1, 0) == 0) return last.fd;
+  }
+  return -1;
+}
+
+static void kill_others(const struct supervisor *self) {
+  for (int i = 0; i < self->num_others; i++)
+    syscall(SYS_pidfd_send_signal, self->others[i], SIGKILL, NULL, 0);
+}
+
+// The first one, or, where that has ended, the others.
+static void kill_late(const struct supervisor *self) {
   bool runs = self->learner.alive;
-  say_error("%s not ended for %d s after %s run or a stop%s",
-            runs ? "the learner has" : "the other learners have",
-            self->config->learner_stop_ms / 1000, runs ? "its" : "their",
-            runs ? "; it is killed" : "");
+  const char *late = runs ? self->config->name : "one of the other learners";
+  say_error("%s has not ended for %d s after %s; it is killed", late,
+            self->config->learner_stop_ms / 1000,
+            runs ? "its run or a stop" : "the end of the first one");
   child_signal(&self->learner, SIGKILL);
-  if (runs) return;
-  self->none_left = true; // as far as we can tell
-  self->stop_ms = self->now_ms;
+  if (!runs) kill_others(self);
 }
 
 // The signal that stops the learner: its result names the reason.
@@ -317,17 +304,18 @@ static void request_stop(struct supervisor *self) {
 static void take_signal(struct supervisor *self, int signum) {
   bool just_asked = self->signum && self->now_ms - self->stop_ms < SAME_WISH_MS;
   if (just_asked && signum != SIGINT) return;
-  if (!self->wants_stop && !self->stopping) {
-    say("%s: stopping; once more kills the run", strsignal(signum));
+  if (!self->signum && !self->wants_stop && (!self->stopping || self->loss.rank >= 0)) {
+    say("%s: stopping; once more ends at once", strsignal(signum));
     self->signum = signum;
+    self->stop_ms = self->now_ms;
     request_stop(self);
     return;
   }
   self->killed = self->signum || self->learner.alive;
-  self->stop_ms = self->now_ms;
   self->stopping = true;
   stop_actors(self);
   child_signal(&self->learner, SIGKILL);
+  kill_others(self);
   signal_actors(self, SIGKILL);
 }
 
@@ -352,29 +340,34 @@ static void take_notice_of_actors(struct supervisor *self, int pid, enum notice 
   }
 }
 
-// The first one. The learners that are left end by themselves.
+// The first one. The learners that are left end by themselves. After a stop the exit code of the
+// first one tells how it went, unless that is the one.
 static void take_loss(struct supervisor *self, int rank, bool silent) {
-  if (self->loss.rank >= 0) return;
-  self->loss = (struct supervisor_loss){rank, silent};
+  if (self->loss.rank >= 0 || (self->stop_ms && !(rank == 0 && silent))) return;
+  self->loss = (struct supervisor_loss){.rank = rank, .silent = silent};
   forget_restarts(self);
   limit_learner(self); // it may be the one that is not known
   if (rank == 0 && silent) child_signal(&self->learner, SIGKILL);
 }
 
+static void take_other(struct supervisor *self, int process) {
+  int file = self->num_others < MOST_OTHERS ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
+  if (file >= 0) self->others[self->num_others++] = file;
+}
+
 static void read_notices(struct supervisor *self) {
   char bytes[NOTICE_BYTES];
-  ssize_t count;
-  while ((count = read(self->notices[0], bytes, sizeof(bytes))) == sizeof(bytes)) {
+  while (read(self->notices[0], bytes, sizeof(bytes)) == sizeof(bytes)) {
     int number;
     enum notice notice = notify_read(&number, bytes);
     if (notice == NOTICE_LEARNER_ENDED || notice == NOTICE_LEARNER_SILENT) {
       take_loss(self, number - 1, notice == NOTICE_LEARNER_SILENT);
       continue;
     }
+    if (notice == NOTICE_STARTED) take_other(self, number);
     take_notice_of_actors(self, number, notice);
     if (self->learner.alive && self->learner.pid == number) take_notice_of_learner(self, notice);
   }
-  self->none_left = count == 0;
 }
 
 // Children find the pipe by the variable. It is read at once, so that it is never full.
@@ -538,13 +531,13 @@ static void on_learner_end(struct supervisor *self, int exit_code, int signum) {
   bool silent = self->loss.rank == 0 && self->loss.silent;
   self->exit_code = as_told ? 0 : silent ? 1 : signum ? 128 + signum : exit_code;
   if (signum && !as_told && !self->killed && !silent) {
-    say_error("the learner %s", how);
+    say_error("%s %s", self->config->name, how);
     take_loss(self, 0, false);
   }
   self->stopping = true;
   self->probe_ms = self->patience_ms = NEVER;
-  if (self->config->loss) limit_learner(self);
-  if (any_alive(self)) stop_actors(self);
+  if (self->num_others > 0) limit_learner(self);
+  stop_actors(self);
 }
 
 // Every few milliseconds until the learner listens.
@@ -570,20 +563,19 @@ static void start_learner(struct supervisor *self) {
 
 /* ---- the loop */
 
-// From here on signals wait until the loop reads them. Returns those that were blocked before.
-static sigset_t watch_signals(struct supervisor *self) {
+// From here on signals wait until the loop reads them, or that of the next run.
+static void watch_signals(struct supervisor *self) {
   static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-  sigset_t watched, before;
+  sigset_t watched;
   signal(SIGCHLD, SIG_DFL); // one that is ignored is not sent
   sigemptyset(&watched);
   for (size_t i = 0; i < sizeof(signums) / sizeof(*signums); i++)
     if (!process_ignores(signums[i])) sigaddset(&watched, signums[i]);
-  sigprocmask(SIG_BLOCK, &watched, &before);
+  sigprocmask(SIG_BLOCK, &watched, NULL);
   self->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   CHECK(self->signals >= 0, "no signalfd: %s", strerror(errno));
   // The learner shows its live line from a background process group; see child.c.
   signal(SIGTTOU, SIG_IGN);
-  return before;
 }
 
 // What a child has sent before its end is taken first.
@@ -608,19 +600,15 @@ static void read_signals(struct supervisor *self) {
   }
 }
 
-// Once no actor is left, the pipe ends with the last learner.
 static bool is_over(struct supervisor *self) {
-  if (!self->stopping || self->learner.alive || any_alive(self)) return false;
-  if (self->notices[1] >= 0) close(self->notices[1]);
-  self->notices[1] = -1;
-  return !self->config->loss || self->killed || self->none_left;
+  return self->stopping && !self->learner.alive && !any_alive(self) && last_other(self) < 0;
 }
 
 static void do_what_is_due(struct supervisor *self) {
   if (is_due(self, &self->probe_ms)) look_for_learner(self);
   if (is_due(self, &self->stop_grace_ms)) stop_actors(self);
   if (is_due(self, &self->kill_ms)) kill_actors(self);
-  if (is_due(self, &self->patience_ms)) kill_learner(self);
+  if (is_due(self, &self->patience_ms)) kill_late(self);
   if (is_due(self, &self->logs_ms)) bound_logs(self);
   for (int i = 0; i < self->config->num_actors; i++) {
     struct actor *actor = &self->actors[i];
@@ -648,8 +636,9 @@ static int wait_ms(const struct supervisor *self) {
 static void run_loop(struct supervisor *self) {
   while (!is_over(self)) {
     struct pollfd watched[] = {{.fd = self->signals, .events = POLLIN},
-                               {.fd = self->notices[0], .events = POLLIN}};
-    poll(watched, 2, wait_ms(self));
+                               {.fd = self->notices[0], .events = POLLIN},
+                               {.fd = last_other(self), .events = POLLIN}};
+    poll(watched, 3, wait_ms(self));
     self->now_ms = clock_now_us() / 1000;
     read_notices(self);
     read_signals(self);
@@ -691,7 +680,7 @@ int supervisor_run(const struct supervisor_config *config) {
   open_notices(&self);
   self.learner = (struct child){.command = config->learner, .word = self.notices[1]};
   init_actors(&self);
-  sigset_t before = watch_signals(&self);
+  watch_signals(&self);
   if (config->learner) {
     start_learner(&self);
   } else {
@@ -700,11 +689,12 @@ int supervisor_run(const struct supervisor_config *config) {
   }
   run_loop(&self);
   if (config->log_folder) bound_logs(&self);
-  sigprocmask(SIG_SETMASK, &before, NULL);
   close(self.signals);
   close(self.notices[0]);
+  close(self.notices[1]);
   free(self.actors);
-  if (self.stop_ms || !self.ready) self.loss.rank = -1;
+  if (self.killed || self.no_actors || !self.ready) self.loss.rank = -1;
+  self.loss.signum = self.signum;
   if (config->loss) *config->loss = self.loss;
   return exit_code(&self);
 }

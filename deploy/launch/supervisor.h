@@ -16,21 +16,23 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 enum { SUPERVISOR_MAX_DEATHS = 16 };
 
 /* Files that its process keeps open: stdin, stdout and stderr; one that signals come from; a pipe
- * that children write to; the lock of the launcher's folder; the run folder. */
+ * that children write to; the lock of the launcher's folder; the run folder. And one for each
+ * learner that the first one starts. */
 enum { SUPERVISOR_FILES = 3 + 1 + 2 + 1 + 1 };
 
 /* Which of several learners of this host is missing, so that the run ended. */
 struct supervisor_loss {
   int rank;    /* -1: none; as many as there are: not known */
   bool silent; /* it did not answer in time; else its process has ended */
+  int signum;  /* of a signal that stopped what was left; 0: none */
 };
 
 struct supervisor_config {
+  const char *name;     /* of what `learner` starts, in lines */
   char *const *learner; /* its command, NULL-terminated; the first word is a path. NULL: none */
   char *const *const *actors; /* (num_actors) commands */
   int num_actors;
@@ -44,8 +46,7 @@ struct supervisor_config {
                              started again; 0: there is no such code */
   int stopped_exit_code;  /* that of a run which SIGTERM or SIGHUP has stopped in order */
   struct supervisor_loss
-      *loss; /* set at the end, of a run that listened and that no signal stopped;
-                                   NULL: the learner is alone on this host */
+      *loss; /* set at the end, of a run that listened; NULL: the learner is alone */
 
   /* Pauses before a dead actor that has stepped starts again: each is twice the one before, up to
    * longest_pause_ms; after so long at work they begin with first_pause_ms again. */
@@ -62,9 +63,10 @@ struct supervisor_config {
                           told that it is writing; also one whose run has ended by itself */
 };
 
-/* The usual times: pauses of 1, 2, 4 ... 60 s, and of 1 s again after a minute of work; restart
- * after 0.2 s, or 30 s where the learner should have ended; five deaths in 60 s, 3 s for the
- * learner to end its streams, 5 s for an actor to stop, and 120 s for a checkpoint. Logs: 8 MiB. */
+/* The name of a learner, and the usual times: pauses of 1, 2, 4 ... 60 s, and of 1 s again after a
+ * minute of work; restart after 0.2 s, or 30 s where the learner should have ended; five deaths in
+ * 60 s, 3 s for the learner to end its streams, 5 s for an actor to stop, and 120 s for a
+ * checkpoint. Logs: 8 MiB. */
 void supervisor_defaults(struct supervisor_config *config);
 
 /* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP
@@ -75,15 +77,14 @@ void supervisor_defaults(struct supervisor_config *config);
  * were given up. Where it would be 0 after SIGTERM or SIGHUP it is stopped_exit_code.
  *
  * The first of several learners starts the others. It is killed, with exit code 1, once they tell
- * that it does not answer. They may write its last checkpoint, so their end is waited for. */
+ * that it does not answer. They may write its last checkpoint, so their end is waited for, for
+ * learner_stop_ms; then they are killed. A signal meanwhile is a first one. Signals stay blocked:
+ * one that comes later is the next run's. */
 int supervisor_run(const struct supervisor_config *config);
 
 /* Counts the death of an actor that has stepped, after so long at work. Returns the pause before
  * its next start, in ms. */
 int supervisor_pause_ms(int *deaths_in_a_row, const struct supervisor_config *config,
                         int64_t worked_ms);
-
-/* Prints the last `lines` lines of a log, of its last 16 KiB; or that it cannot be read. */
-void supervisor_print_tail(FILE *out, const char *path, int lines);
 
 #endif

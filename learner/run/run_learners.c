@@ -51,7 +51,7 @@ static enum status check(const struct run *run, struct error *error) {
                        "--batch_size=%lld with --learners=%d: each learner needs a window at least",
                        (long long)windows, learners);
   if (windows % learners)
-    log_warn("--batch_size=%lld cannot be spread evenly over --learners=%d: a batch has %lld",
+    log_warn("a batch of %lld windows cannot be spread evenly over --learners=%d: it has %lld",
              (long long)windows, learners, (long long)(windows - windows % learners));
   if (!by_net && !is_unix && (!colon || atoi(colon + 1) == 0))
     return status_fail(error, STATUS_INVALID,
@@ -103,7 +103,10 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   free(all);
-  if (reason == 0) return STATUS_OK;
+  if (reason == 0) {
+    notify_send_number(NOTICE_STARTED, (int)run->learner_process[rank]);
+    return STATUS_OK;
+  }
   run->learner_process[rank] = 0;
   return status_fail(error, STATUS_EXHAUSTED, "cannot start learner %d of %d: %s", rank,
                      (int)run->options->learners, strerror(reason));

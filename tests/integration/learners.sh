@@ -155,7 +155,8 @@ cartpole dqn 2 --learners=2|several learners train agents without a replay only:
 cartpole random 2 --learners=2|several learners train agents without a replay only
 cartpole vtrace 2 --learners=2 --batch_size=1|each learner needs a window at least
 cartpole vtrace 2 --learners=2 --spare_learners=2|one has to be left, so at most 1 can be lost
-cartpole vtrace 2 --spare_learners=1|--spare_learners=1 with --learners=1: one has to be left
+cartpole vtrace 2 --spare_learners=1|--spare_learners=1 of --learners=1, 1 of them
+cartpole vtrace 2 --learners=2 --learner_rank=0 --learners_at=a:1,b:1 --spare_learners=1|1 of them
 cartpole vtrace 2 --learners=2 --learner_rank=0|give all three
 END
 finish

@@ -78,7 +78,7 @@ stopped_twice() {
   hold "$learner"
   begin=$(milliseconds)
   kill "-$1" "$run"
-  wait_for 5 says "once more kills the run"
+  wait_for 5 says "once more ends at once"
   kill "-$2" "$run"
   took=$(($(milliseconds) - begin))
 }

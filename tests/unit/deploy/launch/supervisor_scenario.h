@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/base/log.h"
 #include "deploy/launch/supervisor.h"
 #include "tests/unit/support/temporary_folder.h"
 
@@ -38,8 +39,10 @@ struct scenario {
   int log_bytes;       /* 0: many */
   int lost_exit_code, stopped_exit_code;
   bool nobody_listens;
-  bool several_learners; /* the exit code is 10 x (rank + 1) of a lost one, + 1 if it was silent */
+  bool several_learners; /* the exit code is 10 x (rank + 1) of a lost one, + 1 if it was silent,
+                            + 100 if a signal stopped the others */
   bool ignores_hangup;
+  int signal_before_second_run; /* 0: there is one run */
   int signals[2];      /* sent in turn, each once the file `cue` holds something; 0: none */
   const char *cue;     /* NULL: "started" */
   int learner_stop_ms; /* 0: long */
@@ -135,7 +138,12 @@ static inline int supervise(const struct scenario *scenario) {
   struct supervisor_loss loss;
   if (scenario->several_learners) config.loss = &loss;
   int code = supervisor_run(&config);
-  return config.loss && loss.rank >= 0 ? 10 * (loss.rank + 1) + loss.silent : code;
+  if (scenario->signal_before_second_run) {
+    raise(scenario->signal_before_second_run);
+    code = supervisor_run(&config);
+  }
+  if (!config.loss || loss.rank < 0) return code;
+  return 10 * (loss.rank + 1) + loss.silent + (loss.signum ? 100 : 0);
 }
 
 static inline int run(const struct scenario *scenario) {
@@ -170,6 +178,9 @@ static inline int teardown(void **state) {
 /* ---- scripts */
 
 #define SLEEPS "sleep 30 & wait"
+/* Another learner in a session of its own, as the first one starts them. */
+#define STARTS_ANOTHER(script) \
+  "setsid sh -c '" script "' & printf '%-14dl\\n' $! >&$ACORN_NOTIFY_FD; "
 #define STARTS "echo start >>started; "
 /* The notices of common/base/notify.h. */
 #define STEPS "printf '%-14ds\\n' $$ >&$ACORN_NOTIFY_FD; "

@@ -257,6 +257,8 @@ static void the_learners_that_are_left_resume(void **state) {
     assert_true(has(plan->run.actors[plan->part.num_actors], "--learner=unix:/there"));
   }
   refused("catch vtrace 2 --learners=2 --spare_learners=2", "at most 1 can be lost");
+  refused("catch vtrace 2 --learners=2 --learner_rank=0 --learners_at=a:1,b:1 --spare_learners=1",
+          "1 of them here");
 }
 
 /* ---- an earlier run */

@@ -163,22 +163,113 @@ static void a_lost_learner_is_reported(void **state) {
   }
 }
 
-// One of them writes the last checkpoint of the first.
+#define ONCE_STARTED "until [ -e started ]; do sleep 0.01; done; "
+
+// One of them writes the last checkpoint of the first; what an actor leaves behind does not count.
 static void the_other_learners_are_waited_for(void **state) {
   (void)state;
-  struct scenario scenario = {.learner =
-                                  "setsid sh -c 'sleep 1; echo x >written' & "
-                                  "until [ -e started ]; do sleep 0.01; done; kill -KILL $$",
-                              .actor = STARTS SLEEPS,
-                              .num_actors = 1,
-                              .several_learners = true};
+  struct scenario scenario = {
+      .learner = STARTS_ANOTHER("sleep 1; echo x >written") ONCE_STARTED "kill -KILL $$",
+      .actor = "setsid sleep 30 & echo $! >>left; " STARTS SLEEPS,
+      .num_actors = 1,
+      .several_learners = true};
+  int64_t begun_us = clock_now_us();
   assert_int_equal(run(&scenario), 10);
   assert_int_equal(count_of("written", "x"), 1);
+  assert_true(clock_now_us() - begun_us < 25 * 1000 * 1000);
+  kill(atoi(contents("left")), SIGKILL);
+}
+
+static void other_learners_that_hang_are_killed(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner =
+                                  STARTS_ANOTHER("echo $$ >other; exec sleep 30") ONCE_STARTED
+                              "until [ -s other ]; do sleep 0.01; done; kill -KILL $$",
+                              .actor = STARTS SLEEPS,
+                              .num_actors = 1,
+                              .several_learners = true,
+                              .learner_stop_ms = 300};
+  assert_int_equal(run(&scenario), 10);
+  assert_false(is_running(atoi(contents("other"))));
+  assert_non_null(
+      strstr(contents("said"), "one of the other learners has not ended for 0 s after"));
+}
+
+#define ONCE_SIGNALLED "until grep -q more said; do sleep 0.01; done; "
+
+// It does not end the wait; a second one does.
+static void a_signal_while_others_are_waited_for_is_the_first(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = STARTS_ANOTHER(ONCE_SIGNALLED "sleep 0.5; echo x >written")
+                                  ONCE_STARTED "kill -KILL $$",
+                              .actor = STARTS SLEEPS,
+                              .num_actors = 1,
+                              .several_learners = true,
+                              .signals = {SIGTERM},
+                              .cue = "said"}; // that the learner was killed
+  assert_int_equal(run(&scenario), 110);
+  assert_int_equal(count_of("written", "x"), 1);
   assert_int_equal(teardown(state) | setup(state), 0);
-  scenario.learner = "setsid sleep 3 & until [ -e started ]; do sleep 0.01; done; kill -KILL $$";
-  scenario.learner_stop_ms = 300; // then the run is not for others to go on with
-  assert_int_equal(run(&scenario), 128 + SIGKILL);
-  assert_non_null(strstr(contents("said"), "the other learners have not ended"));
+  scenario.learner =
+      STARTS_ANOTHER(ONCE_SIGNALLED "echo $$ >told; exec sleep 30") ONCE_STARTED "kill -KILL $$";
+  scenario.signals[0] = scenario.signals[1] = SIGINT;
+  assert_int_equal(run(&scenario), 130);
+  assert_false(is_running(atoi(contents("told"))));
+}
+
+// The first learner still runs, or does not answer to the stop.
+static void a_signal_during_a_loss_is_reported(void **state) {
+  (void)state;
+  static const char *const learners[] = {
+      "trap 'exit 1' TERM; " ONCE_STARTED
+      "printf '%-14de\\n' 2 >&$ACORN_NOTIFY_FD; echo x >lost; sleep 30 & wait",
+      "trap 'printf \"%-14dq\\n\" 1 >&$ACORN_NOTIFY_FD' TERM; " ONCE_STARTED
+      "echo x >lost; while :; do sleep 0.05; done"};
+  static const int codes[] = {120, 111};
+  for (int i = 0; i < 2; i++) {
+    if (i > 0) assert_int_equal(teardown(state) | setup(state), 0);
+    struct scenario scenario = {.learner = learners[i],
+                                .actor = STARTS SLEEPS,
+                                .num_actors = 1,
+                                .several_learners = true,
+                                .signals = {SIGTERM},
+                                .cue = "lost"};
+    assert_int_equal(run(&scenario), codes[i]);
+  }
+}
+
+// Its start would come while the other learners are waited for.
+static void an_actor_that_finished_stays_so_after_the_run(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = STARTS_ANOTHER("sleep 3") ONCE_STARTED "sleep 0.2; exit 0",
+                              .actor = STARTS FINISHES,
+                              .num_actors = 1,
+                              .several_learners = true,
+                              .home_ms = 1500};
+  assert_int_equal(run(&scenario), 0);
+  assert_int_equal(count_of("started", "start"), 1);
+}
+
+// It would be again, in each start.
+static void a_loss_before_the_learner_listens_is_none(void **state) {
+  (void)state;
+  struct scenario scenario = {.learner = "printf '%-14de\\n' 2 >&$ACORN_NOTIFY_FD; exit 1",
+                              .actor = SLEEPS,
+                              .num_actors = 1,
+                              .nobody_listens = true,
+                              .several_learners = true};
+  assert_int_equal(run(&scenario), 1);
+}
+
+static void a_signal_between_two_runs_stops_the_second(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "[ -e first ] || { echo x >first; exit 1; }; " LEARNS_UNTIL_TERM,
+      .actor = SLEEPS,
+      .num_actors = 1,
+      .signal_before_second_run = SIGTERM,
+      .stopped_exit_code = 143};
+  assert_int_equal(run(&scenario), 143);
 }
 
 static void a_run_that_was_stopped_has_lost_no_learner(void **state) {
@@ -295,6 +386,12 @@ int main(void) {
       TEST(exits_with_the_learners_code),
       TEST(a_lost_learner_is_reported),
       TEST(the_other_learners_are_waited_for),
+      TEST(other_learners_that_hang_are_killed),
+      TEST(a_signal_while_others_are_waited_for_is_the_first),
+      TEST(a_signal_during_a_loss_is_reported),
+      TEST(an_actor_that_finished_stays_so_after_the_run),
+      TEST(a_loss_before_the_learner_listens_is_none),
+      TEST(a_signal_between_two_runs_stops_the_second),
       TEST(a_run_that_was_stopped_has_lost_no_learner),
       TEST(a_crash_of_the_learner_is_named),
       TEST(a_learner_that_is_not_there_is_an_error),

@@ -432,7 +432,7 @@ static void a_minute_of_work_begins_again(void **state) {
 
 /* ---- the end of a log */
 
-// What supervisor_print_tail prints of a file that holds `text`. Owner: the caller.
+// What log_print_tail prints of a file that holds `text`. Owner: the caller.
 static char *tail_of(const char *text, size_t bytes, int lines) {
   char path[] = "/tmp/tail-XXXXXX";
   int fd = mkstemp(path);
@@ -441,7 +441,7 @@ static char *tail_of(const char *text, size_t bytes, int lines) {
   char *printed;
   size_t printed_bytes;
   FILE *out = open_memstream(&printed, &printed_bytes);
-  supervisor_print_tail(out, path, lines);
+  log_print_tail(out, path, lines);
   fclose(out);
   unlink(path);
   return printed;
@@ -489,7 +489,7 @@ static void a_file_that_is_not_there_is_named(void **state) {
   (void)state;
   char printed[256] = "";
   FILE *out = fmemopen(printed, sizeof(printed), "w");
-  supervisor_print_tail(out, "/nowhere/actor-0.log", 5);
+  log_print_tail(out, "/nowhere/actor-0.log", 5);
   fclose(out);
   assert_non_null(strstr(printed, "cannot read /nowhere/actor-0.log"));
 }
