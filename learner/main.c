@@ -316,6 +316,10 @@ static bool write_last_checkpoint(struct app *app) {
   if (failed) log_error("%s", trainer.error.text);
   /* Where another learner is missing this one is as good as before. */
   if (failed && trainer.status != STATUS_UNAVAILABLE) return false;
+  /* Nor does a stop fail by one that ended before; but the end of the first one, which has started
+   * the others, is a signal for them. */
+  if (failed && app->run.rank > 0) progress_fail(app->run.progress);
+  if (progress_stopped(app->run.progress) == STOP_SIGNAL) failed = false;
   if (app->run.peers && !run_learners_writes(&app->run)) return !failed;
   if (run_write_checkpoint(&app->run, last_kinds(app), &error) != STATUS_OK)
     log_error("%s", error.text);
@@ -329,8 +333,8 @@ static const char *failure(struct app *app, bool saved) {
   static struct trainer_report trainer;
   if (app->report.result.reason == STOP_NO_ACTORS) return no_actors;
   if (app->run.trainer) trainer = trainer_report(app->run.trainer);
-  if (app->report.result.reason == STOP_ERROR && trainer.status != STATUS_OK)
-    return trainer.error.text;
+  bool failed = app->report.result.reason == STOP_ERROR || !saved;
+  if (failed && trainer.status != STATUS_OK) return trainer.error.text;
   return saved ? "" : "the last checkpoint or its replay could not be written";
 }
 

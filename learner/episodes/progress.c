@@ -301,6 +301,10 @@ void progress_stop(struct progress *progress, enum stop_reason reason) {
   if (progress->config.on_stop) progress->config.on_stop(progress->config.context);
 }
 
+void progress_fail(struct progress *progress) {
+  atomic_store(&progress->reason, STOP_ERROR);
+}
+
 enum stop_reason progress_stopped(const struct progress *progress) {
   return (enum stop_reason)atomic_load(&progress->reason);
 }

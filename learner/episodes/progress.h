@@ -130,6 +130,8 @@ int progress_last_returns(struct progress *progress, bool eval, double *returns)
 
 /* Asks the run to end; the first reason stays. */
 void progress_stop(struct progress *progress, enum stop_reason reason);
+/* A run that was to stop has failed, whatever asked for it. */
+void progress_fail(struct progress *progress);
 enum stop_reason progress_stopped(const struct progress *progress);
 
 #endif
