@@ -260,8 +260,20 @@ enum status run_options_read(struct learner_options *options, char **differences
   return status;
 }
 
+/* Of several learners each has its share of the windows, which changes with their number. */
+static int64_t minibatches_of(const struct learner_options *options) {
+  int windows = learner_options_batch_size(options);
+  int64_t given = options->algorithm.ppo.minibatches, fits = given;
+  if (options->learners <= 1) return given;
+  while (fits > 1 && windows % fits) fits--;
+  if (fits != given)
+    log_warn("--minibatches=%lld does not divide the %d windows of each learner: taking %lld",
+             (long long)given, windows, (long long)fits);
+  return fits;
+}
+
 struct update_config run_options_of_update(const struct learner_options *options) {
-  return (struct update_config){
+  struct update_config config = {
       .algorithm = options->algorithm,
       .optimizer = options->optimizer,
       .num_windows = learner_options_batch_size(options),
@@ -270,6 +282,8 @@ struct update_config run_options_of_update(const struct learner_options *options
       .target_updates = learner_options_target_updates(options),
       .seed = (uint64_t)options->seed,
   };
+  config.algorithm.ppo.minibatches = minibatches_of(options);
+  return config;
 }
 
 /* ---- said and written */

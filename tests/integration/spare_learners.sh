@@ -6,8 +6,8 @@
 # Actors of a fixed pace, so that a learner can be lost before the end on any machine. One that is
 # only slow has to answer within the timeout.
 cartpole() { # ACTORS WORDS...
-  run cartpole vtrace "$1" 4 --logdir=run --step_delay_us=1000 --metrics_secs=0.25 --no_plot \
-    --learners_timeout_s=6 --evaluators=1 "${@:2}"
+  run cartpole "${agent:-vtrace}" "$1" 4 --logdir=run --step_delay_us=1000 --metrics_secs=0.25 \
+    --no_plot --learners_timeout_s=6 --evaluators=1 "${@:2}"
 }
 # learner_of RANK: its process; the first one starts the others.
 learner_of() {
@@ -58,14 +58,16 @@ pass_if "the metrics go on in the same file" steps_rise
 pass_if "its actors are those of before" is "$(json run/run.json starts.1.actors)" 6
 actors_are_quiet() { ! grep -qE 'actor [0-9]+ .*starting it again' err; }
 pass_if "no actor is reported" actors_are_quiet
-pass_if "batches that cannot be spread are told" says "--learners=3: a batch has 30"
+pass_if "batches that cannot be spread are told" says "spread evenly over --learners=3: it has 30"
 pass_if "no process is left" no_process
 pass_if "no socket is left" no_socket
 rm -rf run
 
 # ---- two are killed one after the other, the second time the first one
 
-cartpole 4 --learners=4 --spare_learners=2 --total_steps=40k
+# The minibatches divide the windows of four learners, not those of three.
+agent=ppo cartpole 4 --learners=4 --spare_learners=2 --total_steps=40k --batch_size=24 \
+  --minibatches=6
 loses KILL 3 0 "learner 3 of 4 has ended: the run goes on with 3, and 3 actors"
 with_three() { is "$(json run/run.json starts.1.actors)" 3; }
 pass_if "fewer actors are recorded" wait_for 30 with_three
@@ -73,6 +75,8 @@ loses KILL 0 1 "learner 0 of 3 has ended: the run goes on with 2, and 4 actors"
 ended 120
 pass_if "the run ends with its budget" ends_right 40000
 pass_if "the third start has two learners" started_with 2 2
+pass_if "fewer minibatches are taken" \
+  says "--minibatches=6 does not divide the 8 windows of each learner: taking 4"
 pass_if "the metrics go on in the same file" steps_rise
 pass_if "no process is left" no_process
 rm -rf run
@@ -108,6 +112,40 @@ ended 60
 # The reason is "killed" where the first one had a checkpoint of as many updates.
 pass_if "it fails" is "$code $(json run/result.json exit_code)" "1 1"
 pass_if "no process is left" no_process
+
+# ---- a signal before the others have ended
+
+# stop_again PROCESS: the kernel lets it go on once, at the end of the one that has started it.
+stop_again() {
+  local tick
+  for ((tick = 0; tick < 50; tick++)); do kill -STOP "$1" && sleep 0.01; done
+}
+rm -rf run
+cartpole 6 --learners=2 --spare_learners=1 --total_steps=1e9
+pass_if "it trains" wait_for 60 trains_in 0 5000
+other=$(learner_of 1)
+kill -KILL "$(learner_of 0)"
+stop_again "$other"
+kill -INT "$run"
+pass_if "the signal is told" wait_for 10 says "Interrupt: stopping; once more ends at once"
+kill -CONT "$other"
+ended
+pass_if "so is that the run ends by it" \
+  says "learner 0 of 2 has ended, and a signal has stopped the others: the run ends"
+pass_if "by its exit code" is "$code" 130
+pass_if "no process is left" no_process
+
+# ---- the first one is killed, without a spare one
+
+rm -rf run
+cartpole 6 --learners=2 --total_steps=1e9 --checkpoint_secs=600
+pass_if "it trains" wait_for 60 trains_in 0 8000
+kill -KILL "$(learner_of 0)"
+ended 60
+pass_if "its signal is the exit code" is "$code" 137
+pass_if "learner 1 leaves the result" is \
+  "$(json run/result.json reason) $(json run/result.json exit_code) $(json run/result.json error)" \
+  "error 1 learner 0 of 2 has ended, and the run with it; its log has the reason"
 
 # ---- in a cluster
 

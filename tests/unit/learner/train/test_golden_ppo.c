@@ -272,6 +272,8 @@ static void minibatches_divide_the_windows(void **state) {
   static const struct {
     int windows, minibatches;
   } chosen[] = {{8, 4}, {6, 3}, {5, 1}, {2, 2}, {1, 1}, {64, 4}};
+  options.learners = 2; /* a loss must not end the run by what fitted before */
+  assert_int_equal(run_options_of_update(&options).algorithm.ppo.minibatches, 2);
   options.algorithm.ppo.minibatches = 0;
   for (size_t i = 0; i < sizeof(chosen) / sizeof(chosen[0]); i++) {
     struct passes passes;
