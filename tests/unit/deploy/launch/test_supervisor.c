@@ -182,8 +182,8 @@ static void the_other_learners_are_waited_for(void **state) {
 
 static void other_learners_that_hang_are_killed(void **state) {
   (void)state;
-  struct scenario scenario = {.learner =
-                                  STARTS_ANOTHER("echo $$ >other; exec sleep 30") ONCE_STARTED
+  struct scenario scenario = {.learner = STARTS_ANOTHER("echo $$ >other; sleep 20; echo x >written")
+                                  ONCE_STARTED
                               "until [ -s other ]; do sleep 0.01; done; kill -KILL $$",
                               .actor = STARTS SLEEPS,
                               .num_actors = 1,
@@ -191,6 +191,7 @@ static void other_learners_that_hang_are_killed(void **state) {
                               .learner_stop_ms = 300};
   assert_int_equal(run(&scenario), 10);
   assert_false(is_running(atoi(contents("other"))));
+  assert_int_equal(count_of("written", "x"), 0);
   assert_non_null(
       strstr(contents("said"), "one of the other learners has not ended for 0 s after"));
 }
@@ -210,11 +211,12 @@ static void a_signal_while_others_are_waited_for_is_the_first(void **state) {
   assert_int_equal(run(&scenario), 110);
   assert_int_equal(count_of("written", "x"), 1);
   assert_int_equal(teardown(state) | setup(state), 0);
-  scenario.learner =
-      STARTS_ANOTHER(ONCE_SIGNALLED "echo $$ >told; exec sleep 30") ONCE_STARTED "kill -KILL $$";
+  scenario.learner = STARTS_ANOTHER(ONCE_SIGNALLED "echo $$ >told; sleep 20; echo x >written")
+      ONCE_STARTED "kill -KILL $$";
   scenario.signals[0] = scenario.signals[1] = SIGINT;
   assert_int_equal(run(&scenario), 130);
   assert_false(is_running(atoi(contents("told"))));
+  assert_int_equal(count_of("written", "x"), 0);
 }
 
 // The first learner still runs, or does not answer to the stop.
