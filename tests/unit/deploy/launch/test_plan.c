@@ -241,8 +241,11 @@ static void the_learners_that_are_left_resume(void **state) {
   plan_commands(plan);
   assert_false(has(plan->run.learner, "--resume=true"));
   for (int left = 4; left > 1; left--) {
+    static struct supervisor_config earlier[5]; /* whose commands live as long as the program */
     char word[64];
+    earlier[left] = plan->run;
     plan_lose_learner(plan);
+    assert_ptr_not_equal(plan->run.actors, earlier[left].actors);
     snprintf(word, sizeof(word), "--learners=%d", left);
     assert_true(has(plan->run.learner, word));
     assert_int_equal(count(plan->run.learner, "--learners="), 1);
