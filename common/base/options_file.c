@@ -115,16 +115,13 @@ enum status options_read_config(const struct option_table *table, void *config, 
   if (!file) return cannot_read(path, strerror(errno), error);
   char *text = check_alloc(MOST, 1);
   size_t bytes = fread(text, 1, MOST, file);
-  bool failed = ferror(file);
   enum status status;
-  if (failed)
+  if (ferror(file))
     status = cannot_read(path, strerror(errno), error);
   else if (bytes == MOST)
     status = cannot_read(path, "it has 1 MiB or more: this is no file of options", error);
-  else if (bytes > 0)
-    status = read_lines(table, config, fmemopen(text, bytes, "r"), path, error);
   else
-    status = STATUS_OK;
+    status = read_lines(table, config, fmemopen(text, bytes, "r"), path, error);
   fclose(file);
   free(text);
   return status;
