@@ -1,8 +1,6 @@
 /* DESIGN: a connection between each two learners. A meeting is one message from each to each, with
  * the number of the meeting, so it ends once all have come; reading and writing go on together, so
- * that full buffers hold nothing up. In a sum each sends the others their shares, adds up its own
- * in the order of ranks, and sends them the sum: at most twice what a copy of the array takes,
- * whatever the number of learners.
+ * that full buffers hold nothing up.
  * A connection that ends tells of a process that has ended; where nothing comes for the timeout, a
  * host or a network has. The one that sees it first tells the others whom it has given up. */
 #include <errno.h>
@@ -16,9 +14,9 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "learner/train/peers_links.h"
-#include "learner/train/peers_way.h"
+#include "learner/train/peers_messages.h"
 
-enum { AREA_BYTES = 1 << 20, LOOK_MS = 50 };
+enum { LOOK_MS = 50 };
 
 struct head {
   uint32_t meeting;
@@ -30,17 +28,14 @@ struct link {
   int fd;       /* -1: none */
   bool is_gone; /* it was given up */
   struct head out_head, in_head;
-  const char *out; /* what the present meeting sends, and where it puts what comes */
-  char *in;
-  size_t out_bytes, in_bytes;
-  size_t sent, received; /* with the heads */
+  const struct peers_message *message; /* of the present meeting */
+  size_t sent, received;               /* with the heads */
 };
 
 struct net {
-  struct peers peers; /* first */
+  struct peers_messages messages; /* first */
   struct link link[PEERS_MAX];
   uint32_t meeting;
-  char *mine, *sum, *theirs; /* AREA_BYTES each: what this one brings; sums; shares of the others */
 };
 
 static struct net *net_of(struct peers *peers) {
@@ -50,23 +45,23 @@ static struct net *net_of(struct peers *peers) {
 /* ---- one that is missing */
 
 static bool has_sent(const struct link *link) {
-  return link->sent == sizeof(link->out_head) + link->out_bytes;
+  return link->sent == sizeof(link->out_head) + link->message->out_bytes;
 }
 
 static bool has_received(const struct link *link) {
-  return link->received == sizeof(link->in_head) + link->in_bytes;
+  return link->received == sizeof(link->in_head) + link->message->in_bytes;
 }
 
 /* The others read it where they expect a message, so not those that have half of one. */
 static enum status give_up(struct net *self, int rank, enum peers_loss loss) {
   const struct head head = {.meeting = self->meeting, .missing = (uint32_t)rank + 1};
   self->link[rank].is_gone = true;
-  for (int r = 0; r < self->peers.of_device.learners; r++) {
+  for (int r = 0; r < self->messages.peers.of_device.learners; r++) {
     const struct link *link = &self->link[r];
     if (link->fd >= 0 && (link->sent == 0 || has_sent(link)))
       (void)!send(link->fd, &head, sizeof(head), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  return peers_lose(&self->peers, rank, loss);
+  return peers_lose(&self->messages.peers, rank, loss);
 }
 
 /* ---- one meeting */
@@ -86,11 +81,12 @@ static int parts_from(struct iovec part[2], void *head, const void *body, size_t
 static bool send_some(struct link *link) {
   struct iovec part[2];
   if (has_sent(link)) return false;
-  int count = parts_from(part, &link->out_head, link->out, link->out_bytes, link->sent);
+  int count =
+      parts_from(part, &link->out_head, link->message->out, link->message->out_bytes, link->sent);
   const struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
   ssize_t n = sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n < 0 && errno != EAGAIN && errno != EINTR)
-    link->sent = sizeof(link->out_head) + link->out_bytes;
+    link->sent = sizeof(link->out_head) + link->message->out_bytes;
   if (n > 0) link->sent += (size_t)n;
   return n > 0;
 }
@@ -99,16 +95,17 @@ static bool receive_some(struct net *self, int rank) {
   struct link *link = &self->link[rank];
   struct iovec part[2];
   if (has_received(link)) return false;
-  int count = parts_from(part, &link->in_head, link->in, link->in_bytes, link->received);
+  int count =
+      parts_from(part, &link->in_head, link->message->in, link->message->in_bytes, link->received);
   struct msghdr message = {.msg_iov = part, .msg_iovlen = (size_t)count};
   ssize_t n = recvmsg(link->fd, &message, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (n > 0) link->received += (size_t)n;
   bool knows = n > 0 && link->received >= sizeof(link->in_head);
   int missing = (int)link->in_head.missing - 1;
-  if (knows && missing >= 0 && missing < self->peers.of_device.learners) {
+  if (knows && missing >= 0 && missing < self->messages.peers.of_device.learners) {
     self->link[missing].is_gone = true;
-    (void)!peers_lose(&self->peers, missing, PEERS_TOLD);
+    (void)!peers_lose(&self->messages.peers, missing, PEERS_TOLD);
   } else if (n <= 0 || (knows && link->in_head.meeting != self->meeting)) {
     (void)!give_up(self, rank, PEERS_ENDED);
   }
@@ -120,9 +117,11 @@ static bool receive_some(struct net *self, int rank) {
 static bool move_some(struct net *self, struct pollfd *wait, int *waits, int *first) {
   bool moved = false;
   *waits = 0;
-  for (int r = 0; r < self->peers.of_device.learners && self->peers.status == STATUS_OK; r++) {
+  for (int r = 0;
+       r < self->messages.peers.of_device.learners && self->messages.peers.status == STATUS_OK;
+       r++) {
     struct link *link = &self->link[r];
-    if (r == self->peers.of_device.rank) continue;
+    if (r == self->messages.peers.of_device.rank) continue;
     moved |= send_some(link);
     moved |= receive_some(self, r);
     if (has_sent(link) && has_received(link)) continue;
@@ -134,20 +133,21 @@ static bool move_some(struct net *self, struct pollfd *wait, int *waits, int *fi
 }
 
 /* Each sends what its link has, and receives so much as it expects. */
-static enum status meet(struct net *self, double weight) {
+static enum status meet(struct peers_messages *messages) {
+  struct net *self = (struct net *)messages;
   struct pollfd wait[PEERS_MAX];
-  int64_t timeout_us = self->peers.config.timeout_ms * (int64_t)1000;
+  int64_t timeout_us = self->messages.peers.config.timeout_ms * (int64_t)1000;
   int64_t end_us = clock_now_us() + timeout_us;
   self->meeting++;
-  for (int r = 0; r < self->peers.of_device.learners; r++) {
-    self->link[r].out_head = (struct head){.meeting = self->meeting, .weight = weight};
+  for (int r = 0; r < self->messages.peers.of_device.learners; r++) {
+    self->link[r].out_head = (struct head){.meeting = self->meeting, .weight = messages->weight};
     self->link[r].sent = self->link[r].received = 0;
   }
-  for (int waits = 1, first = 0; self->peers.status == STATUS_OK;) {
+  for (int waits = 1, first = 0; self->messages.peers.status == STATUS_OK;) {
     int64_t now_us =
         clock_now_us(); /* before the look: this process itself may have been stopped */
     bool moved = move_some(self, wait, &waits, &first);
-    if (waits == 0 || self->peers.status != STATUS_OK) break;
+    if (waits == 0 || self->messages.peers.status != STATUS_OK) break;
     if (moved)
       end_us = now_us + timeout_us;
     else if (now_us > end_us)
@@ -155,64 +155,9 @@ static enum status meet(struct net *self, double weight) {
     else
       (void)!poll(wait, (nfds_t)waits, LOOK_MS);
   }
-  return self->peers.status;
-}
-
-/* ---- arrays */
-
-static void set_link(struct net *self, int rank, const void *out, size_t out_bytes, void *in,
-                     size_t in_bytes) {
-  struct link *link = &self->link[rank];
-  link->out = out;
-  link->out_bytes = out_bytes;
-  link->in = in;
-  link->in_bytes = in_bytes;
-}
-
-static enum status gather(struct peers *peers, void *all, const void *mine, size_t bytes) {
-  struct net *self = net_of(peers);
-  char *to = all;
-  for (int r = 0; r < peers->of_device.learners; r++)
-    set_link(self, r, mine, bytes, to + (size_t)r * bytes, bytes);
-  memcpy(to + (size_t)peers->of_device.rank * bytes, mine, bytes);
-  return meet(self, 0);
-}
-
-static enum status broadcast(struct peers *peers, void *bytes, size_t count) {
-  struct net *self = net_of(peers);
-  bool is_mine = peers->of_device.rank == 0;
-  for (int r = 0; r < peers->of_device.learners; r++)
-    set_link(self, r, bytes, is_mine ? count : 0, bytes, !is_mine && r == 0 ? count : 0);
-  return meet(self, 0);
-}
-
-static enum status mean(struct peers *peers, char *numbers, size_t n, size_t scaled,
-                        size_t real_bytes, double weight) {
-  struct net *self = net_of(peers);
-  int rank = peers->of_device.rank, learners = peers->of_device.learners;
-  struct peers_share own = peers_share(peers, rank, n);
-  size_t own_bytes = (own.end - own.begin) * real_bytes;
-  const char *part[PEERS_MAX];
-  double weights = 0;
-  peers_scale(self->mine, numbers, n, scaled, real_bytes, weight);
-  for (int r = 0; r < learners; r++) {
-    struct peers_share share = peers_share(peers, r, n);
-    char *place = r == rank ? self->mine + own.begin * real_bytes
-                            : self->theirs + (size_t)(r - (r > rank)) * own_bytes;
-    part[r] = place;
-    set_link(self, r, self->mine + share.begin * real_bytes, (share.end - share.begin) * real_bytes,
-             place, own_bytes);
-  }
-  if (meet(self, weight) != STATUS_OK) return peers->status;
-  for (int r = 0; r < learners; r++) weights += r == rank ? weight : self->link[r].in_head.weight;
-  peers_add(peers, self->sum, part, own, scaled, real_bytes, weights);
-  for (int r = 0; r < learners; r++) {
-    struct peers_share share = peers_share(peers, r, n);
-    set_link(self, r, self->sum, own_bytes, numbers + share.begin * real_bytes,
-             (share.end - share.begin) * real_bytes);
-  }
-  memcpy(numbers + own.begin * real_bytes, self->sum, own_bytes);
-  return meet(self, weight);
+  for (int r = 0; r < messages->peers.of_device.learners; r++)
+    messages->message[r].in_weight = self->link[r].in_head.weight;
+  return self->messages.peers.status;
 }
 
 /* ---- opened and closed */
@@ -220,11 +165,10 @@ static enum status mean(struct peers *peers, char *numbers, size_t n, size_t sca
 static enum status open_links(struct peers *peers, struct error *error) {
   struct net *self = net_of(peers);
   int fd[PEERS_MAX];
-  self->mine = check_alloc(3, AREA_BYTES);
-  self->sum = self->mine + AREA_BYTES;
-  self->theirs = self->sum + AREA_BYTES;
+  peers_messages_init(&self->messages, meet);
   enum status status = peers_links_open(fd, &peers->config, error);
-  for (int r = 0; r < PEERS_MAX; r++) self->link[r].fd = fd[r];
+  for (int r = 0; r < PEERS_MAX; r++)
+    self->link[r] = (struct link){.fd = fd[r], .message = &self->messages.message[r]};
   return status;
 }
 
@@ -243,21 +187,21 @@ static void close_links(struct peers *peers) {
   struct net *self = net_of(peers);
   for (int r = 0; r < PEERS_MAX; r++)
     if (self->link[r].fd >= 0) close(self->link[r].fd);
-  free(self->mine);
+  peers_messages_deinit(&self->messages);
   free(self);
 }
 
-static const struct peers_way by_net = {.area_bytes = AREA_BYTES,
+static const struct peers_way by_net = {.area_bytes = PEERS_MESSAGES_BYTES,
                                         .open = open_links,
-                                        .gather = gather,
-                                        .broadcast = broadcast,
-                                        .mean = mean,
+                                        .gather = peers_messages_gather,
+                                        .broadcast = peers_messages_broadcast,
+                                        .mean = peers_messages_mean,
                                         .is_gone = is_gone,
                                         .give_up = give_up_gone,
                                         .close = close_links};
 
 struct peers *peers_net_create(void) {
   struct net *self = check_alloc(1, sizeof(*self));
-  self->peers.way = &by_net;
-  return &self->peers;
+  self->messages.peers.way = &by_net;
+  return &self->messages.peers;
 }

@@ -3,7 +3,7 @@
  * peers.c has what both share: errors, the arithmetic of sums, what learners agree in. A way moves
  * bytes; each of its functions but is_gone, give_up and close is a meeting, see peers.h.
  *
- * Upstream: peers.c, peers_memory.c, peers_net.c. Thread: as peers.h. */
+ * Upstream: peers.c, peers_memory.c, peers_messages.h. Thread: as peers.h. */
 #ifndef ACORN_LEARNER_TRAIN_PEERS_WAY_H
 #define ACORN_LEARNER_TRAIN_PEERS_WAY_H
 
