@@ -14,6 +14,9 @@ CXX := g++
 # In the path, in CUDA's folder, or where scripts/setup.sh cuda installs it. NVCC= builds no plugin.
 NVCC ?= $(shell scripts/find_cuda.sh nvcc)
 
+# MPICH's, or that of another MPI. MPICC= builds no plugin for --learners_mpi.
+MPICC ?= $(shell command -v mpicc.mpich || command -v mpicc)
+
 # WERROR=1, which CI sets: a warning is an error. A user's newer compiler must not fail for one.
 WERROR ?=
 WARN_BOTH := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wimplicit-fallthrough $(if $(WERROR),-Werror)
@@ -57,7 +60,7 @@ ACTOR_SRC := $(filter-out actor/main.c,$(call src,actor/*.c))
 # Kernel files are compiled several times, see below.
 KERNEL_SRC := learner/device/cpu/cpu_kernels.c
 REF_SRC := learner/device/ref/ref.c
-LEARNER_SRC := $(filter-out learner/main.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
+LEARNER_SRC := $(filter-out learner/main.c learner/train/mpi_plugin.c $(KERNEL_SRC) $(REF_SRC),$(call src,learner/*.c learner/*/*.c learner/*/*/*.c))
 INSPECT_MAIN := $(foreach p,curves checkpoint interval,deploy/inspect/$(p).c)
 DEPLOY_SRC := $(filter-out deploy/launch/launch.c deploy/launch/task.c deploy/inspect/status.c deploy/inspect/parameters.c deploy/inspect/watch/watch.c \
   deploy/inspect/export/export.c deploy/serve/serve.c $(INSPECT_MAIN), \
@@ -104,7 +107,7 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(FUZZ_SRC))
 
 .PHONY: all cuda bundle wheel test units bench lint format asan tsan fuzz headers install info help clean bench-programs python
 .SECONDARY:
-all: $(PROGRAMS) $(BUILD)/libacorn_policy.so $(if $(NVCC),$(if $(filter release,$(MODE)),cuda)) ## the programs: learner, actor, launch, status, task, and those that look at runs
+all: $(PROGRAMS) $(BUILD)/libacorn_policy.so $(if $(filter release,$(MODE)),$(if $(NVCC),cuda) $(if $(MPICC),$(BUILD)/libacorn_mpi.so)) ## the programs: learner, actor, launch, status, task, and those that look at runs
 
 # Written here and not by a rule, so that make -q sees a new commit; the programs alone are linked with it.
 VERSION_HEADER := $(BUILD)/gen/acorn_version.h
@@ -181,6 +184,13 @@ $(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
 $(BUILD)/obj/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
+
+# Learners by MPI, for whose headers the compiler does not warn.
+MPI_FLAGS = $(patsubst -I%,-isystem %,$(filter -I%,$(shell $(MPICC) -show)))
+$(BUILD)/obj/pic/learner/train/mpi_plugin.o: CPPFLAGS += $(MPI_FLAGS)
+$(BUILD)/libacorn_mpi.so: $(patsubst %,$(BUILD)/obj/pic/%.o,learner/train/mpi_plugin common/base/status common/base/decimal) Makefile
+	@echo "  link   $@"
+	@$(MPICC) $(LDFLAGS) -shared -Wl,-z,defs -o $@ $(filter %.o,$^)
 
 # The same sources by g++. The runtime's own files are not instrumented by ThreadSanitizer: it must not see
 # more order in them than a GPU has.

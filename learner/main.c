@@ -405,6 +405,7 @@ int main(int argc, char **argv) {
     if (status != STATUS_DONE) log_error("%s", error.text);
     folder_abandon(&app.run.folder);
     if (status != STATUS_DONE) result_file_write_refusal(&app.run, EXIT_USAGE, error.text);
+    peers_leave(app.run.peers);
     return status == STATUS_DONE ? 0 : EXIT_USAGE;
   }
   if (!app.run.evaluates) {
@@ -419,6 +420,7 @@ int main(int argc, char **argv) {
     record_start(&app.run);
   }
   int code = run_to_end(&app, start_us);
+  peers_leave(app.run.peers);
   process_end_within(END_S, code);
   run_destroy(&app.run);
   bool has_supervisor = app.options.exit_with_parent;

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and run (no word), to draw learning curves (`plot`), to record
-# play (`watch`), for environments in Python (`gym`, `atari`), for actors in Python (`python`), to
-# build and run the GPU plugin on a machine that has NVIDIA's driver (`cuda`), to test (`test`), for
-# the tests that compare with other programs (`compare`: without them they are skipped), to fuzz
-# (`fuzz`), or to check everything as CI does (`all`). Silent when all is there.
+# play (`watch`), for environments in Python (`gym`, `atari`), for actors in Python (`python`), for
+# learners that meet by MPI (`mpi`), to build and run the GPU plugin on a machine that has NVIDIA's
+# driver (`cuda`), to test (`test`), for the tests that compare with other programs or need them
+# (`compare`: without them they are skipped), to fuzz (`fuzz`), or to check everything as CI does
+# (`all`). Silent when all is there.
 # Packages of Debian 12, Debian 13 and Ubuntu 24.04 (not tested), and Python's in .venv; on other
 # systems it prints what is needed.
-# Usage: scripts/setup.sh [plot|watch|gym|atari|python|cuda|test|compare|fuzz|all ...]
+# Usage: scripts/setup.sh [plot|watch|gym|atari|python|mpi|cuda|test|compare|fuzz|all ...]
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
@@ -65,6 +66,10 @@ add() {
       packages+=(python3 python3-grpcio python3-protobuf protobuf-compiler-grpc)
       programs+=(protoc grpc_python_plugin)
       ;;
+    mpi)
+      packages+=(mpich libmpich-dev)
+      programs+=(mpicc mpiexec)
+      ;;
     test)
       packages+=(libcmocka-dev python3)
       headers+=(cmocka.h)
@@ -72,7 +77,7 @@ add() {
       ;;
     compare)
       # Readers of what the learner writes, numpy and TensorBoard among them; a locale.
-      for group in plot watch gym python; do add $group; done
+      for group in plot watch gym python mpi; do add $group; done
       packages+=(python3-numpy locales)
       # promtool, where it comes without a server.
       [ "$system" != "debian 13" ] || packages+=(prometheus)
@@ -90,8 +95,8 @@ add() {
       programs+=(git clang-format promtool)
       ;;
     *)
-      echo "setup: '$1' is none of plot, watch, gym, atari, python, cuda, test, compare, fuzz," \
-        "all" >&2
+      echo "setup: '$1' is none of plot, watch, gym, atari, python, mpi, cuda, test, compare," \
+        "fuzz, all" >&2
       exit 2
       ;;
   esac

@@ -77,6 +77,9 @@ static const struct option rows[] = {
     STRING("learners_at", learners_at, "", RUN,
            "with --learner_rank, on several hosts: HOST:PORT,HOST:PORT,... by rank, where each "
            "learner waits for the others; the same for all"),
+    BOOL("learners_mpi", learners_mpi, "false", RUN,
+         "the learners meet by MPI: mpiexec -n N or srun --mpi=pmi2 -n N starts as many processes, "
+         "with the same words; needs --logdir, and MPICH where the programs are built"),
     BOOL("exit_with_parent", exit_with_parent, "false", RUN, "exit when the parent process exits"),
     CHOICE("log_level", log_level, "info", "debug|info|warn|error", RUN,
            "least level that is logged"),

@@ -27,6 +27,7 @@ struct learner_options {
   int64_t learners, learner_rank; /* rank -1: this process starts the others */
   double learners_timeout_s;
   char *learners_file, *learners_at;
+  bool learners_mpi;
   char *log_level;
 
   /* serving */
@@ -82,6 +83,12 @@ void learner_options_apply_preset(struct learner_options *options);
 
 /* Likewise what suits continuous actions, once an environment is known to have them. */
 void learner_options_choose_for_continuous(struct learner_options *options);
+
+/* With --learners_mpi: how many learners there are, which of them this one is, and its folder, by
+ * what MPI's launcher has told. Its address follows from --listen, or from the default if
+ * `listens`. Nothing where a rank is given. Errors: INVALID: no launcher, or a contradiction. */
+MUST_CHECK enum status learner_options_take_mpi(struct learner_options *options, bool listens,
+                                                struct error *error);
 
 /* What --network=auto comes to once the observation is known, and what depends on the network.
  * Errors: INVALID: other options do not fit that network. */

@@ -33,13 +33,15 @@ static enum status check(const struct run *run, struct error *error) {
   const char *colon = strrchr(options->listen, ':');
   bool is_unix = strncmp(options->listen, "unix:", 5) == 0;
   bool by_file = options->learners_file[0] != '\0', by_net = options->learners_at[0] != '\0';
-  if (rank >= learners || (by_file && by_net) || (rank >= 0) != (by_file || by_net))
+  int ways = by_file + by_net + options->learners_mpi;
+  if (rank >= learners || ways > 1 || (rank >= 0) != ways)
     return status_fail(
         error, STATUS_INVALID,
-        "--learner_rank=%d of --learners=%d with --learners_file=%s, --learners_at=%s: give all "
+        "--learner_rank=%d of --learners=%d with --learners_file=%s, --learners_at=%s%s: give all "
         "three, and ranks from 0, or --learners alone; on several hosts --learners_at in place of "
-        "--learners_file",
-        rank, learners, options->learners_file, options->learners_at);
+        "--learners_file; or --learners_mpi alone",
+        rank, learners, options->learners_file, options->learners_at,
+        options->learners_mpi ? ", --learners_mpi" : "");
   if (!run->agent->algorithm || run->agent->pace == REPLAYED)
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d with --agent=%s: several learners train agents without a "
@@ -142,7 +144,7 @@ static bool has_ended(void *context, int rank) {
  * of their stop before it. */
 static void on_lost(void *context, int rank, bool silent) {
   const struct run *run = context;
-  if (run->options->learners_at[0]) return;
+  if (run->options->learners_at[0] || run->options->learners_mpi) return;
   if (run->progress) progress_stop(run->progress, STOP_ERROR);
   notify_send_number(silent ? NOTICE_LEARNER_SILENT : NOTICE_LEARNER_ENDED, rank + 1);
   pid_t process = rank < run->options->learners ? run->learner_process[rank] : 0;
@@ -236,6 +238,7 @@ enum status run_learners_open(struct run *run, char *const *words, struct error 
   if (status != STATUS_OK) return status;
   char *about = describe(run);
   struct peers_config config = {.path = file,
+                                .by_mpi = options->learners_mpi,
                                 .rank = run->rank,
                                 .learners = (int)options->learners,
                                 .timeout_ms = (int)(options->learners_timeout_s * 1000),

@@ -32,6 +32,7 @@ static const char *const options_of_start[] = {"listen",
                                                "learner_rank",
                                                "learners_file",
                                                "learners_at",
+                                               "learners_mpi",
                                                "learners_timeout_s"};
 enum { NUM_OPTIONS_OF_START = sizeof(options_of_start) / sizeof(options_of_start[0]) };
 
@@ -80,7 +81,8 @@ static enum status parse_words(struct learner_options *options, int argc, char *
                                struct error *error) {
   const struct option_table *table = &learner_options_table;
   enum status status = options_parse(table, options, argc, argv, NULL, NULL, error);
-  return status == STATUS_OK ? env_words_expand(table, options, error) : status;
+  if (status == STATUS_OK) status = env_words_expand(table, options, error);
+  return status == STATUS_OK ? learner_options_take_mpi(options, true, error) : status;
 }
 
 static enum status take_as_before(struct learner_options *options, bool is_said,

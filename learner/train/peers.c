@@ -1,4 +1,4 @@
-/* What learners do together, by either way: decide, add up, agree, and end with the first error. */
+/* What learners do together, by any way: decide, add up, agree, and end with the first error. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -235,7 +235,9 @@ enum status peers_open(struct peers **out, const struct peers_config *config, st
   *out = NULL;
   CHECK(config->rank >= 0 && config->rank < config->learners && config->learners <= PEERS_MAX,
         "rank %d of %d", config->rank, config->learners);
-  struct peers *peers = config->at ? peers_net_create() : peers_memory_create();
+  struct peers *peers = config->by_mpi ? peers_mpi_create()
+                        : config->at   ? peers_net_create()
+                                       : peers_memory_create();
   peers->of_device =
       (struct device_peers){config->rank, config->learners, false, false, add_up, all_run};
   peers->config = *config;
@@ -246,6 +248,10 @@ enum status peers_open(struct peers **out, const struct peers_config *config, st
   else
     peers_close(peers);
   return status;
+}
+
+void peers_leave(struct peers *peers) {
+  if (peers && peers->way->leave) peers->way->leave(peers);
 }
 
 void peers_close(struct peers *peers) {

@@ -1,7 +1,7 @@
 /* The learners of one run: processes of one host that share memory, or of several hosts that have a
- * connection to each other.
+ * connection to each other, or those of a job of MPI.
  *
- * Every function but the last three is a meeting: it returns once all learners have called it, in
+ * Every function but the last four is a meeting: it returns once all learners have called it, in
  * the same order, or once one is missing, which is an error for all that wait. After the first
  * error all later calls fail with it. Sums are made in the order of ranks, so that all learners
  * have the same bits, in every run.
@@ -27,6 +27,7 @@ struct peers_config {
       *path;       /* one host: a file that all of them map, new or empty: the first one fills it */
   char *const *at; /* several: HOST:PORT where each one waits for the others, by rank; else NULL */
   const struct tokens *tokens; /* a caller must have one of these (common/base/token.h) */
+  bool by_mpi; /* neither of these: the processes that MPI's launcher has started, by its ranks */
   int rank, learners;
   int timeout_ms;    /* one that the others have waited for so long is given up */
   const char *about; /* lines NAME=VALUE, in which all have to agree */
@@ -74,5 +75,8 @@ void peers_fail(struct peers *peers, const struct error *error);
 /* Whether no learner of a lower rank runs any more, or can be reached: what rank 0 wrote is for
  * this one to write. Not for one that the others have given up. */
 bool peers_is_first(struct peers *peers);
+/* After the last meeting or an error, once this learner has written its last file: where the end of
+ * one process ends the others (MPI), waits until all have come here, two minutes at most. */
+void peers_leave(struct peers *peers);
 
 #endif

@@ -1,7 +1,7 @@
-/* The two ways in which learners meet: by memory of one host, or by connections between hosts.
+/* The ways in which learners meet: by memory of one host, by connections between hosts, by MPI.
  *
- * peers.c has what both share: errors, the arithmetic of sums, what learners agree in. A way moves
- * bytes; each of its functions but is_gone, give_up and close is a meeting, see peers.h.
+ * peers.c has what all share: errors, the arithmetic of sums, what learners agree in. A way moves
+ * bytes; each of its functions but is_gone, give_up, leave and close is a meeting, see peers.h.
  *
  * Upstream: peers.c, peers_memory.c, peers_messages.h. Thread: as peers.h. */
 #ifndef ACORN_LEARNER_TRAIN_PEERS_WAY_H
@@ -23,6 +23,7 @@ struct peers_way {
   bool (*is_gone)(struct peers *peers, int rank);
   /* One that is gone, which the others are told. Returns the first error. */
   enum status (*give_up)(struct peers *peers, int rank);
+  void (*leave)(struct peers *peers); /* NULL: the end of one is none of the others */
   void (*close)(struct peers *peers);
 };
 
@@ -39,6 +40,7 @@ struct peers {
 /* All zeros but `way`. Owner: the way's close frees it. */
 struct peers *peers_memory_create(void);
 struct peers *peers_net_create(void);
+struct peers *peers_mpi_create(void);
 
 /* Why a learner is missing. */
 enum peers_loss { PEERS_ENDED, PEERS_SILENT, PEERS_NOT_COME, PEERS_TOLD };

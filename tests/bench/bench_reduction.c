@@ -1,6 +1,7 @@
 /* What a reduction between learners costs: peers_mean of P floats by two processes, over a copy of
  * the array by each of them, in turns on the same cores; by memory, and by connections of this
- * machine, whose cost between hosts has the network's in place of the kernel's copies.
+ * machine, whose cost between hosts has the network's in place of the kernel's copies. By MPI
+ * instead: ACORN_MPI_PLUGIN=build/libacorn_mpi.so mpiexec -n 2 build/tests/bench/bench_reduction.
  * On a machine with other load the median has the waits for a core in it.
  * Usage: bench_reduction [P [ROUNDS]] */
 #include <arpa/inet.h>
@@ -15,6 +16,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/cluster/mpi_world.h"
 #include "learner/train/peers.h"
 
 enum { LEARNERS = 2 };
@@ -39,11 +41,17 @@ static void print_row(const char *name, double reduction, double copy) {
   printf("%-8s %6.0f %6.0f %6.2f\n", name, reduction, copy, reduction / copy);
 }
 
+/* path, at: both NULL: by MPI. */
 static void measure(const char *path, char **at, int rank, size_t P, int rounds) {
   struct error error;
   struct peers *peers;
-  const struct peers_config config = {
-      .path = path, .at = at, .rank = rank, .learners = LEARNERS, .timeout_ms = 60000, .about = ""};
+  const struct peers_config config = {.path = path,
+                                      .at = at,
+                                      .by_mpi = !path,
+                                      .rank = rank,
+                                      .learners = LEARNERS,
+                                      .timeout_ms = 60000,
+                                      .about = ""};
   CHECK(peers_open(&peers, &config, &error) == STATUS_OK, "%s", error.text);
   float *x = check_alloc(P, sizeof(*x)), *y = check_alloc(P, sizeof(*y));
   double *reduction = check_alloc((size_t)rounds, sizeof(*reduction));
@@ -67,7 +75,10 @@ static void measure(const char *path, char **at, int rank, size_t P, int rounds)
   if (rank == 0) {
     printf(
         "%zu floats between %d learners by %s; us of a reduction, of a copy by each, their ratio\n",
-        P, LEARNERS, at ? "TCP on this machine" : "memory");
+        P, LEARNERS,
+        at     ? "TCP on this machine"
+        : path ? "memory"
+               : "MPI");
     print_row("median", of_reduction, of_copy);
     print_row("fastest", reduction[0], copy[0]);
     print_row("CPU", (double)reduction_cpu_us / rounds, (double)copy_cpu_us / rounds);
@@ -99,6 +110,12 @@ static void find_port(char *address, size_t bytes) {
 int main(int argc, char **argv) {
   size_t P = argc > 1 ? strtoul(argv[1], NULL, 10) : 1600000;
   int rounds = argc > 2 ? atoi(argv[2]) : 200;
+  int rank, size;
+  if (mpi_world_find(&rank, &size)) {
+    CHECK(size == LEARNERS, "mpiexec -n %d, not %d", LEARNERS, size);
+    measure(NULL, NULL, rank, P, rounds);
+    return 0;
+  }
   int file = memfd_create("peers", 0);
   char path[64], address[LEARNERS][64], *at[LEARNERS];
   snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), file);

@@ -1,4 +1,5 @@
 /* The options of a run as they come to hold, and how they are kept for the next learner. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +21,8 @@ static struct error error;
 static int setup(void **state) {
   (void)state;
   unsetenv("TF_CONFIG");
+  unsetenv("PMI_RANK");
+  unsetenv("PMI_SIZE");
   temporary_folder_make(folder);
   snprintf(logdir, sizeof(logdir), "--logdir=%s", folder);
   return 0;
@@ -303,6 +306,60 @@ static void a_task_that_is_an_actor_is_told_so(void **state) {
   assert_non_null(strstr(error.text, "build/actor"));
 }
 
+static void set_world(const char *rank, const char *size) {
+  setenv("PMI_RANK", rank, 1);
+  setenv("PMI_SIZE", size, 1);
+}
+
+static void by_mpi_each_rank_has_its_own_place(void **state) {
+  (void)state;
+  set_world("0", "3");
+  assert_int_equal(read_words("--learners_mpi", "--logdir=run", "--metrics_port=9", NULL),
+                   STATUS_OK);
+  assert_int_equal(options.learners, 3);
+  assert_int_equal(options.learner_rank, 0);
+  assert_string_equal(options.logdir, "run");
+  assert_string_equal(options.listen, "127.0.0.1:8686");
+  assert_int_equal(options.metrics_port, 9);
+  forget();
+
+  set_world("2", "3");
+  assert_int_equal(
+      read_words("--learners_mpi", "--logdir=run", "--metrics_port=9", "--target_return=9", NULL),
+      STATUS_OK);
+  assert_int_equal(options.learners, 3);
+  assert_int_equal(options.learner_rank, 2);
+  assert_string_equal(options.logdir, "run/learner-2");
+  assert_string_equal(options.listen, "127.0.0.1:8688");
+  assert_int_equal(options.metrics_port, 0);
+  assert_true(isnan(options.target_return)); /* which is the first one's */
+  forget();
+
+  /* One that run_local.sh has started has all of it. */
+  assert_int_equal(read_words("--learners_mpi", "--learners=3", "--learner_rank=2",
+                              "--listen=unix:s", "--logdir=run/learner-2", NULL),
+                   STATUS_OK);
+  assert_string_equal(options.logdir, "run/learner-2");
+  assert_string_equal(options.listen, "unix:s");
+}
+
+static void a_run_by_mpi_is_resumed_by_each_rank(void **state) {
+  (void)state;
+  set_world("0", "2");
+  assert_int_equal(read_words("--learners_mpi", logdir, "--seed=7", NULL), STATUS_OK);
+  run_options_write(&options, folder);
+  forget();
+  set_world("2", "3"); /* it was not there before */
+  assert_int_equal(read_words("--learners_mpi", logdir, "--resume", NULL), STATUS_OK);
+  assert_int_equal(options.seed, 7);
+  assert_int_equal(options.learners, 3);
+  forget();
+  /* How learners met is not kept. */
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_false(options.learners_mpi);
+  assert_int_equal(options.learners, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_options_but_for_those_given, setup,
@@ -324,6 +381,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_cluster_says_where_to_listen_unless_the_words_do, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_task_that_is_an_actor_is_told_so, setup, teardown),
+      cmocka_unit_test_setup_teardown(by_mpi_each_rank_has_its_own_place, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_run_by_mpi_is_resumed_by_each_rank, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
