@@ -27,13 +27,16 @@ static int keep_word(int word) {
   return word ? dup2(word, CHILD_WORD) : STDERR_FILENO;
 }
 
-// stdin is empty, stdout and stderr are `output` unless it is negative, everything else is closed.
+// stdin is empty, stdout and stderr are `output` unless it is negative, everything else is closed
+// but the connection to MPI's launcher.
 static bool set_files(int output, int word) {
   int empty = open("/dev/null", O_RDONLY);
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) return false;
   if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0))
     return false;
-  int last = keep_word(word);
+  int last = keep_word(word), mpi = getenv("PMI_FD") ? atoi(getenv("PMI_FD")) : -1;
+  if (last > 0 && mpi > last + 1) close_range((unsigned)last + 1, (unsigned)mpi - 1, 0);
+  if (last > 0 && mpi > last) last = mpi;
   return last > 0 && (close_range((unsigned)last + 1, ~0U, 0) == 0 || errno == ENOSYS);
 }
 

@@ -173,7 +173,7 @@ static void print_next(const struct launch *launch) {
 // Whether it trained until its end or a stop, and left its result.
 static bool has_ended_well(const struct plan *plan, int code) {
   bool in_order = code == 0 || code == EXIT_TARGET_MISSED || code == PROCESS_INTERRUPTED;
-  return in_order && !plan->evaluates && launch_record_has("result.json");
+  return in_order && !plan->evaluates && !plan->part.rank && launch_record_has("result.json");
 }
 
 // Removes the folders that were made here and are still empty.
@@ -214,7 +214,10 @@ static int supervise(struct launch *launch) {
 }
 
 static enum status size_plan(struct plan *plan, struct error *error) {
+  int rank = plan->learner.learner_rank > 0 ? (int)plan->learner.learner_rank : 0; // by MPI
   plan->part = (struct plan_part){.has_learner = true,
+                                  .rank = rank,
+                                  .first = rank * plan->arguments.num_actors,
                                   .evaluates = plan->evaluates,
                                   .num_actors = plan->arguments.num_actors,
                                   .envs_per_actor = plan->arguments.envs_per_actor,

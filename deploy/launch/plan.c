@@ -293,6 +293,7 @@ enum status plan_parse(struct plan *plan, const struct arguments_form *form, int
   if (form->counts_actors) status = check_order(plan, error);
   if (form->counts_actors && status == STATUS_OK) choose_words(&plan->arguments);
   if (status == STATUS_OK) status = take_words(plan, error);
+  if (status == STATUS_OK) status = learner_options_take_mpi(&plan->learner, false, error);
   if (status == STATUS_OK) status = check_listen(plan->learner.listen, error);
   if (status == STATUS_OK) status = check_logdir(plan->learner.logdir, error);
   if (status == STATUS_OK) status = check_environment(plan, error);

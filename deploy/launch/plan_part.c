@@ -113,7 +113,7 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
                        (long long)all_actors, part->envs_per_actor, (long long)num_envs,
                        limit->max);
   part->num_envs = (int)num_envs;
-  int64_t learners = plan->evaluates ? 1 : plan->learner.learners;
+  int64_t learners = plan->evaluates || plan->learner.learners_mpi ? 1 : plan->learner.learners;
   if (all_actors % learners)
     return status_fail(error, STATUS_INVALID,
                        "%lld actors cannot be spread evenly over --learners=%lld: give a multiple",

@@ -16,6 +16,7 @@ static const struct reserved_flag reserved[] = {
     {"role", "the platform says which task is an evaluator"},
     {"exit_with_parent", "it is always on here"},
     {"spare_learners", "it is run_local.sh's; here the platform starts tasks again"},
+    {"learners_mpi", "it is run_local.sh's; here the platform says which learners there are"},
     {NULL, NULL},
 };
 

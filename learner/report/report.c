@@ -249,7 +249,7 @@ int report_result(struct report *report, int64_t now_us) {
   if (run->was_finished) result_file_read(run, result);
   warn_of_episodes(report, result);
   if (run->evaluates && returns.window) evaluation_line(run, &returns);
-  result_line(run, result);
+  if (!run->rank || !run->options->learners_mpi) result_line(run, result);
   int code = exit_code(run, reason);
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   log_error("cannot write the result to stdout: %s", strerror(errno));

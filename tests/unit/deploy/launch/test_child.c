@@ -110,6 +110,26 @@ static void it_is_told_when_its_parent_is_killed(void **state) {
   shut(&run);
 }
 
+/* Which file the launcher of MPI has left is a variable's. */
+static void the_connection_to_mpi_stays_open(void **state) {
+  (void)state;
+  struct run run;
+  int other = fcntl(STDERR_FILENO, F_DUPFD, 20), mpi = fcntl(STDERR_FILENO, F_DUPFD, 30);
+  int last = fcntl(STDERR_FILENO, F_DUPFD, 40);
+  char number[16];
+  snprintf(number, sizeof(number), "%d", mpi);
+  setenv("PMI_FD", number, 1);
+  assert_int_equal(start(&run, "cd /proc/self/fd && echo *"), 0);
+  finish(&run);
+  unsetenv("PMI_FD");
+  snprintf(number, sizeof(number), " %d\n", mpi);
+  assert_non_null(strstr(written(&run), number)); /* the last one */
+  snprintf(number, sizeof(number), " %d ", other);
+  assert_null(strstr(written(&run), number));
+  shut(&run);
+  close(other), close(mpi), close(last);
+}
+
 static void output_goes_to_the_file_and_the_exit_code_comes_back(void **state) {
   (void)state;
   struct run run;
@@ -253,6 +273,7 @@ static void an_end_is_described(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_told_when_its_parent_is_killed),
+      cmocka_unit_test(the_connection_to_mpi_stays_open),
       cmocka_unit_test(output_goes_to_the_file_and_the_exit_code_comes_back),
       cmocka_unit_test(a_signal_is_told_from_an_exit_code),
       cmocka_unit_test(what_it_started_goes_with_it),

@@ -264,6 +264,28 @@ static void the_learners_that_are_left_resume(void **state) {
           "1 of them here");
 }
 
+static void by_mpi_each_rank_is_a_learner_with_its_actors(void **state) {
+  (void)state;
+  setenv("PMI_RANK", "1", 1);
+  setenv("PMI_SIZE", "2", 1);
+  assert_int_equal(parse("catch vtrace 3 2 --learners_mpi --logdir=run --listen=a:70"), STATUS_OK);
+  plan_commands(plan);
+  assert_true(has(plan->run.learner, "--learners=2"));
+  assert_true(has(plan->run.learner, "--learner_rank=1"));
+  assert_true(has(plan->run.learner, "--learners_mpi=true"));
+  assert_true(has(plan->run.learner, "--logdir=run/learner-1"));
+  assert_true(has(plan->run.learner, "--listen=a:71"));
+  assert_true(has(plan->run.learner, "--num_envs=6"));
+  for (int i = 0; i < 3; i++) assert_true(has(plan->run.actors[i], "--learner=unix:/there"));
+  assert_int_equal(parse("catch vtrace 3 2 --learners_mpi --logdir=run"), STATUS_OK);
+  plan_commands(plan);
+  assert_true(has(plan->run.learner, "--listen=unix:/there"));
+  refused("catch vtrace 2 --learners_mpi", "--learners_mpi without --logdir");
+  refused("catch vtrace 2 --learners_mpi --logdir=run --learners=3", "MPI has started 2 processes");
+  unsetenv("PMI_RANK");
+  refused("catch vtrace 2 --learners_mpi --logdir=run", "put mpiexec -n N");
+}
+
 /* ---- an earlier run */
 
 /* The words "ENV vtrace 1 --resume", and the options of a run whose config.txt holds `text`. */
@@ -368,6 +390,7 @@ int main(void) {
       cmocka_unit_test(evaluators_come_after_the_actors),
       cmocka_unit_test(actors_are_spread_over_the_learners),
       cmocka_unit_test(the_learners_that_are_left_resume),
+      cmocka_unit_test(by_mpi_each_rank_is_a_learner_with_its_actors),
       cmocka_unit_test(presets_are_left_to_the_learner),
       cmocka_unit_test(its_environments_are_taken),
       cmocka_unit_test(what_decides_on_evaluators_is_taken),
