@@ -159,7 +159,8 @@ export STOPS FOLDERS FAULTS ALL=$all
 # them is left alone at the end.
 names=(image add_algorithm gymnasium cuda_orders export diagnosis hostile cuda serve slurm
   parameters tls everyday cuda_compiles fleet python_package box_actions watch trackers sweep
-  spare_learners learners_hosts fleet_ssh gpu_check bundle own_env replay desk wrappers replay_file)
+  spare_learners learners_hosts learners_mpi fleet_ssh gpu_check bundle own_env replay desk
+  wrappers replay_file)
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -v '/lib\.sh$' | sort | uniq -u)

@@ -168,6 +168,22 @@ pass_if "each has actors of its own beside it" two_learners
 pass_if "a job with fewer nodes is refused" job_refuses \
   "--learner_nodes=2: a number from 1 to 1" "$batch" cartpole vtrace --learner_nodes=2
 
+# ---- learners by MPI, which srun starts
+if [ -e "$tree/build/libacorn_mpi.so" ] && srun --mpi=list 2>&1 | grep -q pmi2; then
+  submit --nodes=2 --ntasks-per-node=1 --cpus-per-task=2 --output=acorn-%j.out --wrap="srun \
+    --mpi=pmi2 '$tree/run_local.sh' cartpole vtrace 1 4 --learners_mpi --logdir=by-mpi \
+    --total_steps=60k --step_delay_us=200"
+  pass_if "a job whose learners meet by MPI trains to the end" ends "$job" COMPLETED
+  pass_if "its budget was used" is "$(result "$job" reason)" total_steps
+  both_trained() {
+    log "$job" | grep -q "learner 1 of the 2 of an MPI job" &&
+      is "$(json by-mpi/learner-1/result.json reason)" total_steps
+  }
+  pass_if "by a learner on each node" both_trained
+else
+  echo "SKIP learners by MPI: no build/libacorn_mpi.so (Debian: mpich, libmpich-dev), or no pmi2"
+fi
+
 # ---- an array of seeds
 submit --array=1-3 --nodes=1 --cpus-per-task=1 "$batch" cartpole vtrace --total_steps=20k \
   "${small[@]}"
