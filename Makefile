@@ -180,7 +180,7 @@ $(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
 # pip has the runtime in lib, where its nvcc does not look.
 $(BUILD)/libacorn_cuda.so: $(CUDA_OBJ) Makefile
 	@echo "  link   $@"
-	@$(NVCC) -shared -cudart static -L$(dir $(NVCC))../lib -Xlinker -z,defs -o $@ $(filter %.o,$^) -Xlinker $(or $(shell scripts/find_cuda.sh blas),-lcublasLt)
+	@$(NVCC) -shared -cudart static -L$(dir $(NVCC))../lib -Xlinker -z,defs -o $@ $(filter %.o,$^)
 $(BUILD)/obj/pic/%.o: %.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<

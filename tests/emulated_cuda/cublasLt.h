@@ -1,5 +1,8 @@
 /* cuBLASLt as far as the plugin uses it: naive products on the emulated runtime. Column by column,
- * as NVIDIA's; tf32 products round what they read to 10 bits. Upstream: learner/device/cuda. */
+ * as NVIDIA's; tf32 products round what they read to 10 bits. ACORN_EMULATED_CUDA=no_blas: it is
+ * looked for and not found, unless CUDA_HOME has a libabsent_cuda.so.13; blas_version:N is its
+ * major version; blas_lacks:N: it has no algorithm for products that write N columns.
+ * Upstream: learner/device/cuda. */
 #ifndef ACORN_TESTS_EMULATED_CUDA_CUBLASLT_H
 #define ACORN_TESTS_EMULATED_CUDA_CUBLASLT_H
 
@@ -7,6 +10,11 @@
 #include <stdint.h>
 
 #include "cuda_runtime.h"
+
+#define CUBLAS_VER_MAJOR 13
+/* What is to be loaded. NULL: nothing, it is part of this program. */
+const char *emulated_blas_library();
+#define CUBLAS_LIBRARY emulated_blas_library()
 
 typedef enum {
   CUBLAS_STATUS_SUCCESS = 0,
@@ -50,7 +58,9 @@ typedef struct {
   cublasStatus_t state;
 } cublasLtMatmulHeuristicResult_t;
 
+#pragma GCC visibility push(default)
 extern "C" {
+size_t cublasLtGetVersion();
 const char *cublasLtGetStatusName(cublasStatus_t status);
 const char *cublasLtGetStatusString(cublasStatus_t status);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
@@ -83,5 +93,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace,
                               size_t workspace_bytes, cudaStream_t stream);
 }
+#pragma GCC visibility pop
 
 #endif

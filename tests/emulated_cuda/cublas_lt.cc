@@ -2,6 +2,7 @@
  * each number that is written; what NVIDIA's library would refuse is refused. */
 #include "cublasLt.h"
 
+#include "internal.h"
 #include "learner/device/cuda/portable.h"
 
 struct emulated_blas {
@@ -25,6 +26,14 @@ struct emulated_preference {
   size_t workspace_bytes;
   uint32_t alignment[4];
 };
+
+const char *emulated_blas_library() {
+  return machine_get()->without_blas ? "libabsent_cuda.so.13" : NULL;
+}
+
+size_t cublasLtGetVersion() {
+  return (size_t)(machine_get()->blas_version * 10000 + 100);
+}
 
 const char *cublasLtGetStatusName(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS         ? "CUBLAS_STATUS_SUCCESS"
@@ -135,7 +144,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
       !is_shape(a, a_transposed, c->rows, inner) || !is_shape(b, b_transposed, inner, c->columns) ||
       !is_shape(d, false, c->rows, c->columns) ||
       (operation->epilogue & CUBLASLT_EPILOGUE_BIAS && !operation->bias))
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+    return CUBLAS_STATUS_INVALID_VALUE;
+  if (d->rows == machine_get()->blas_lacks) return CUBLAS_STATUS_NOT_SUPPORTED;
   memcpy(result->algo.alignment, preference->alignment, sizeof result->algo.alignment);
   result->workspaceSize = 0;
   result->state = CUBLAS_STATUS_SUCCESS;
@@ -208,6 +218,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               const cublasLtMatmulAlgo_t *algorithm, void *, size_t,
                               cudaStream_t stream) {
   bool a_transposed = operation->transposed[0] == CUBLAS_OP_T;
+  COUNT_CALL("cublasLtMatmul");
   emulated_product p;
   p.d = d;
   p.d_is_bf16 = d_layout->type == CUDA_R_16BF;

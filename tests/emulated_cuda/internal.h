@@ -87,6 +87,9 @@ struct machine {
   cudaError_t without_context; /* what the first use of a GPU returns; cudaSuccess */
   bool without_graphs;         /* what is captured is invalid */
   bool without_captures;       /* none can begin */
+  bool without_blas;           /* cuBLASLt is not found */
+  int blas_version;            /* its major one */
+  uint64_t blas_lacks;         /* columns of products that it has no algorithm for; 0: none */
   int driver, gpus;
   size_t memory;
   long order;    /* of threads in a block and of blocks: 0, as they are numbered; -1, the other way

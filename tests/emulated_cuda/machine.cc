@@ -39,6 +39,12 @@ static void read_word(const char *word) {
     machine.without_graphs = true;
   } else if (strcmp(word, "no_captures") == 0) {
     machine.without_captures = true;
+  } else if (strcmp(word, "no_blas") == 0) {
+    machine.without_blas = true;
+  } else if (strncmp(word, "blas_version:", 13) == 0) {
+    machine.blas_version = (int)number;
+  } else if (strncmp(word, "blas_lacks:", 11) == 0) {
+    machine.blas_lacks = (uint64_t)number;
   } else if (strncmp(word, "gpus:", 5) == 0) {
     machine.gpus = (int)number;
   } else if (strncmp(word, "memory:", 7) == 0) {
@@ -66,6 +72,9 @@ static void read_machine() {
                              .without_context = cudaSuccess,
                              .without_graphs = false,
                              .without_captures = false,
+                             .without_blas = false,
+                             .blas_version = 13,
+                             .blas_lacks = 0,
                              .driver = CUDART_VERSION,
                              .gpus = 1,
                              .memory = (size_t)8 << 30,

@@ -50,12 +50,19 @@ static inline void load_transposed(unsigned y[4], const bf16 *row) {
   emulated_load(y, row, true);
 }
 
-static inline void multiply_add(float sum[4], const unsigned a[4], const unsigned b[2]) {
-  struct emulated_matrix_lane *lanes = emulated_matrix_lanes();
-  int lane = emulated_lane();
-  memcpy(lanes[lane].a, a, sizeof lanes[lane].a);
-  memcpy(lanes[lane].b, b, sizeof lanes[lane].b);
+/* Of this warp's lanes, from here to the next meeting. */
+static inline const struct emulated_matrix_lane *emulated_operands(const unsigned a[4],
+                                                                   const unsigned b[2]) {
+  struct emulated_matrix_lane *lanes = emulated_matrix_lanes(), *mine = lanes + emulated_lane();
+  memcpy(mine->a, a, sizeof mine->a);
+  memcpy(mine->b, b, sizeof mine->b);
   __syncwarp();
+  return lanes;
+}
+
+static inline void multiply_add(float sum[4], const unsigned a[4], const unsigned b[2]) {
+  const struct emulated_matrix_lane *lanes = emulated_operands(a, b);
+  int lane = emulated_lane();
   for (int i = 0; i < 4; i++) {
     int group = lane / 4, upper = i / 2, column = 2 * (lane % 4) + i % 2;
     for (int k = 0; k < 16; k++) {
@@ -64,6 +71,29 @@ static inline void multiply_add(float sum[4], const unsigned a[4], const unsigne
       sum[i] += emulated_half(left->a[upper + 2 * (k / 8)], k % 2) *
                 emulated_half(right->b[k / 8], k % 2);
     }
+  }
+  __syncwarp();
+}
+
+/* To nearest, ties away from 0. */
+static inline unsigned to_tf32(float x) {
+  unsigned bits = __float_as_uint(x);
+  return isfinite(x) ? (bits + 0x1000) & ~0x1fffu : bits;
+}
+
+/* The instruction reads 10 bits behind the point, whatever follows them. */
+static inline float emulated_tf32(unsigned bits) {
+  return __uint_as_float(bits & ~0x1fffu);
+}
+
+static inline void multiply_add_tf32(float sum[4], const unsigned a[4], const unsigned b[2]) {
+  const struct emulated_matrix_lane *lanes = emulated_operands(a, b);
+  int lane = emulated_lane();
+  for (int i = 0; i < 4; i++) {
+    int group = lane / 4, upper = i / 2, column = 2 * (lane % 4) + i % 2;
+    for (int k = 0; k < 8; k++)
+      sum[i] += emulated_tf32(lanes[4 * group + k % 4].a[upper + 2 * (k / 4)]) *
+                emulated_tf32(lanes[4 * column + k % 4].b[k / 4]);
   }
   __syncwarp();
 }

@@ -1,5 +1,6 @@
-/* What product.cu and weights.cu keep for a device: cuBLASLt's handle and plans, and copies of
- * weights. Memory is allocated at first use, never while the stream is captured.
+/* What product.cu and weights.cu keep for a device: cuBLASLt, its handle and plans, and copies of
+ * weights. The library is loaded when the first is asked for: the program runs without it. Memory
+ * is allocated at first use, never while the stream is captured.
  * Upstream: product.cu, weights.cu, linear.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_BLAS_H
 #define ACORN_LEARNER_DEVICE_CUDA_BLAS_H
@@ -21,6 +22,7 @@ struct plan_key {
 
 struct plan {
   struct plan_key key;
+  bool usable; /* cuBLASLt has an algorithm */
   cublasLtMatmulDesc_t operation;
   cublasLtMatrixLayout_t a, b, c; /* cuBLASLt's A and B: our b and a */
   cublasLtMatmulAlgo_t algorithm;
@@ -32,9 +34,30 @@ struct kept_weights {
   bool in_graph; /* a captured graph reads the copy: weights_changed renews it */
 };
 
+#define BLAS_FUNCTIONS(X)                 \
+  X(cublasLtGetStatusName)                \
+  X(cublasLtGetStatusString)              \
+  X(cublasLtGetVersion)                   \
+  X(cublasLtCreate)                       \
+  X(cublasLtDestroy)                      \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)       \
+  X(cublasLtMatmul)
+
 struct blas {
+  bool present; /* cuBLASLt has been loaded */
+#define BLAS_MEMBER(name) decltype(&::name) name;
+  BLAS_FUNCTIONS(BLAS_MEMBER)
+#undef BLAS_MEMBER
   cublasLtHandle_t handle;
-  void *workspace;
+  void *workspace; /* of cuBLASLt's products, and of those in tiles */
   struct plan *plan;
   int num_plans, max_plans;
   struct kept_weights kept[MAX_KEPT_WEIGHTS];
@@ -43,14 +66,11 @@ struct blas {
 
 /* The device's, made at the first call. */
 struct blas *cuda_blas(struct cuda *cuda);
+void cuda_blas_destroy(struct cuda *cuda);
 
 /* Fatal for a status that is no success. */
-#define BLAS_CHECK(call)                                        \
-  do {                                                          \
-    cublasStatus_t blas_status = (call);                        \
-    if (blas_status != CUBLAS_STATUS_SUCCESS)                   \
-      cuda_blas_failed(__FILE__, __LINE__, #call, blas_status); \
-  } while (0)
-[[noreturn]] void cuda_blas_failed(const char *file, int line, const char *call, int status);
+#define BLAS_CHECK(blas, call) blas_check(blas, __FILE__, __LINE__, #call, (blas)->call)
+void blas_check(const struct blas *blas, const char *file, int line, const char *call,
+                cublasStatus_t status);
 
 #endif

@@ -389,8 +389,8 @@ static struct device_ops functions(void) {
   return ops;
 }
 
-static const char *const WAY_NAMES[CUDA_WAYS] = {"dnn",    "together", "waits",
-                                                 "graphs", "tiles",    "nccl"};
+static const char *const WAY_NAMES[CUDA_WAYS] = {"dnn",    "blas",  "together", "waits",
+                                                 "graphs", "tiles", "nccl"};
 
 /* Of ACORN_CUDA_WITHOUT. Returns whether it names ways alone; else `unknown`, if not NULL, is from
  * the first other word on. */
@@ -446,7 +446,7 @@ static enum status set_ways(struct cuda *cuda, struct error *error) {
   if (find_ways(cuda->without, &unknown)) return STATUS_OK;
   return status_fail(
       error, STATUS_INVALID,
-      "ACORN_CUDA_WITHOUT: '%s': the ways are dnn, together, waits, graphs, tiles and nccl, "
+      "ACORN_CUDA_WITHOUT: '%s': the ways are dnn, blas, together, waits, graphs, tiles and nccl, "
       "with commas between them",
       unknown);
 }

@@ -21,11 +21,12 @@ extern "C" {
 #include "learner/device/cuda/portable.h"
 
 /* What ACORN_CUDA_WITHOUT=WAY,... in the environment leaves out, so that a failure on a GPU can be
- * bisected without building: cuDNN, the kernel for all steps of an LSTM, the waits of its blocks
- * for each other, recordings, bf16's convolutions in shared memory, and sums of several learners by
- * NCCL. Each has another way that does its work. */
+ * bisected without building: cuDNN, cuBLAS, the kernel for all steps of an LSTM, the waits of its
+ * blocks for each other, recordings, bf16's convolutions in shared memory, and sums of several
+ * learners by NCCL. Each has another way that does its work. */
 enum cuda_way {
   CUDA_DNN,
+  CUDA_BLAS,
   CUDA_TOGETHER,
   CUDA_WAITS,
   CUDA_GRAPHS,

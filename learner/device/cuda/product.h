@@ -1,6 +1,7 @@
-/* Matrix products by cuBLASLt, in row-major order, with the bias and ReLU that follow. What
- * cuBLASLt chose for a shape is kept, so that a product costs the host one look-up and one launch.
- * Upstream: linear.cu, lstm.cu, conv_columns.cu. Downstream: cublasLt. */
+/* Matrix products, in row-major order, with the bias and ReLU that follow: by cuBLASLt, or by
+ * Acorn's own kernel where that is missing or lacks a shape. What cuBLASLt chose for a shape is
+ * kept, so that a product costs the host one look-up and one launch.
+ * Upstream: linear.cu, lstm.cu, conv_columns.cu. Downstream: cublasLt, product_tiles.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H
 #define ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H
 
@@ -29,6 +30,11 @@ struct operand operand_transposed(const void *at, int stride);
 
 /* Float operands are multiplied in tf32 where the device's precision allows it. */
 void cuda_multiply(struct cuda *cuda, const struct product *product);
+
+/* product_tiles.cu: the same without cuBLASLt. room: `bytes` of scratch, for sums over parts of K.
+ * With the same sizes and `bytes` the same order of sums. */
+void product_in_tiles(struct cuda *cuda, const struct product *product, bool tf32, float *room,
+                      size_t bytes);
 
 /* Frees what products have allocated. */
 void cuda_product_destroy(struct cuda *cuda);

@@ -1,10 +1,10 @@
-/* The matrix instructions of a warp (sm_80 and later): 16 x 8 products of bf16, summed in float,
- * and the loads that bring their operands from shared memory. In their terms a lane is in group
+/* The matrix instructions of a warp (sm_80 and later): 16 x 8 products of bf16 or tf32, summed in
+ * float, and the loads that bring their operands from shared memory. In their terms a lane is in group
  * lane / 4 and holds the columns 2 (lane % 4) and the next one.
  *
  *   acc[0..1]: row group, acc[2..3]: row group + 8, columns 2 (lane % 4) and the next
  *
- * Upstream: lstm_steps.cu, conv_tiles.cu. */
+ * Upstream: lstm_steps.cu, conv_tiles.cu, product_tiles.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_WARP_MATRIX_H
 #define ACORN_LEARNER_DEVICE_CUDA_WARP_MATRIX_H
 
@@ -37,6 +37,23 @@ DEVICE void load_transposed(unsigned y[4], const bf16 *row) {
 DEVICE void multiply_add(float sum[4], const unsigned a[4], const unsigned b[2]) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* A float with 10 bits behind the point. */
+DEVICE unsigned to_tf32(float x) {
+  unsigned y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+
+/* sum (16, 8) += a (16, 8) b (8, 8). Of a, a lane has rows group and group + 8, columns lane % 4
+ * and that + 4, a column after the other; of b the same places of column group. */
+DEVICE void multiply_add_tf32(float sum[4], const unsigned a[4], const unsigned b[2]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
       "{%8,%9}, {%0,%1,%2,%3};"
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));

@@ -1,6 +1,8 @@
 /* The CUDA device's products, each against the reference device in each precision: linear layers,
  * convolutions, LSTMs. What a backward pass reads is the reference's, so that a ReLU whose input is
  * near 0 is open or shut on both. */
+#include <limits.h>
+
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/skip.h"
@@ -638,17 +640,34 @@ static void test_passes_that_cudnn_lacks(void **state) {
 }
 
 /* Each by the way that is behind the one which takes it else. */
-static void without(const char *way, void (*body)(struct both *t)) {
+static void without(const char *way, void (*body)(struct both *t), const char *precision) {
   setenv("ACORN_CUDA_WITHOUT", way, 1);
-  with_precision(body, "bf16");
+  with_precision(body, precision);
   unsetenv("ACORN_CUDA_WITHOUT");
 }
 
 static void test_other_ways(void **state) {
   (void)state;
-  without("tiles", convolutions);
-  without("tiles", pooled_convolutions);
-  without("together", lstms);
+  without("tiles", convolutions, "bf16");
+  without("tiles", pooled_convolutions, "bf16");
+  without("together", lstms, "bf16");
+}
+
+/* Products by Acorn's own kernel, in each precision: all of a layer's; those that are added to, of
+ * LSTMs; those with many rows, of convolutions. */
+static void test_without_cublas(void **state) {
+  (void)state;
+  long before = emulated_cuda_is_used() ? emulated_cuda_count("cublasLtMatmul") : 0;
+  without("blas", linear_layers, "float32");
+  without("blas", linear_layers, "tf32");
+  without("blas", linear_layers, "bf16");
+  without("blas", pixels_layers, "bf16");
+  without("blas", lstms, "float32");
+  without("blas,dnn", convolutions, "tf32");
+  if (!emulated_cuda_is_used()) return;
+  assert_int_equal(emulated_cuda_count("cublasLtMatmul"), before);
+  with_precision(weights_may_change, "float32");
+  assert_in_range(emulated_cuda_count("cublasLtMatmul"), before + 1, LONG_MAX);
 }
 
 int main(void) {
@@ -664,6 +683,7 @@ int main(void) {
       cmocka_unit_test(test_convolutions_that_cudnn_refuses),
       cmocka_unit_test(test_passes_that_cudnn_lacks),
       cmocka_unit_test(test_other_ways),
+      cmocka_unit_test(test_without_cublas),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
