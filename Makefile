@@ -219,15 +219,12 @@ $(EMULATED_NCCL): tests/emulated_cuda/nccl.c
 	@mkdir -p $(@D)
 	@$(CC) $(OTHER_PLUGIN_FLAGS) -Wno-missing-prototypes -Wl,-soname,$(@F) -o $@ $<
 
-# Plugins that are refused: one of another version, and one that needs a library which is found by CUDA_HOME.
-OTHER_PLUGINS := $(BUILD)/tests/libacorn_cuda_other.so $(BUILD)/tests/libacorn_cuda_needs.so
+# A plugin of another version, which is refused, and a library that is found by CUDA_HOME.
+OTHER_PLUGINS := $(BUILD)/tests/libacorn_cuda_other.so $(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13
 OTHER_PLUGIN_FLAGS := $(CPPFLAGS) $(filter-out -fsanitize=% -MMD -MP,$(CFLAGS)) -fPIC -shared
 $(BUILD)/tests/libacorn_cuda_other.so: tests/emulated_cuda/other_plugin.c learner/device/plugin.h learner/device/device.h
 	@mkdir -p $(@D)
 	@$(CC) $(OTHER_PLUGIN_FLAGS) -o $@ $<
-$(BUILD)/tests/libacorn_cuda_needs.so: tests/emulated_cuda/other_plugin.c $(BUILD)/tests/libacorn_cuda_other.so \
-    $(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13
-	@$(CC) $(OTHER_PLUGIN_FLAGS) -DNEEDS -o $@ $< $(filter %.13,$^)
 $(BUILD)/tests/cuda_home/lib64/libabsent_cuda.so.13: tests/emulated_cuda/absent_library.c
 	@mkdir -p $(@D)
 	@$(CC) $(OTHER_PLUGIN_FLAGS) -Wl,-soname,$(@F) -o $@ $<

@@ -13,7 +13,7 @@ if [ $# -eq 0 ] && ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
   exit 2
 fi
 mkdir -p build
-headers=$(scripts/find_cuda.sh dnn_headers) blas=$(scripts/find_cuda.sh blas)
+headers=$(scripts/find_cuda.sh dnn_headers)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 code=(-arch=native)
@@ -32,6 +32,6 @@ printf '%s\n' learner/device/cuda/*.cu | compile "${kernels[@]}"
 printf '%s\n' common/base/{decimal,status}.c learner/device/shapes.c | compile "${plain[@]}"
 # pip has the runtime in lib, where its nvcc does not look.
 "$nvcc" -shared -cudart static -L"$(dirname "$nvcc")/../lib" -Xlinker -z,defs \
-  -o "$work/plugin.so" "$work"/*.o -Xlinker "${blas:--lcublasLt}"
+  -o "$work/plugin.so" "$work"/*.o
 mv "$work/plugin.so" build/libacorn_cuda.so
 echo "build/libacorn_cuda.so is new"

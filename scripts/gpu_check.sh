@@ -378,7 +378,7 @@ smoke_test() {
   "${try[@]}" 60 "$program" >"$log" 2>&1 </dev/null || code=$?
   echo "$code $program" >"$log.end"
   [ $code -eq 0 ] && return
-  for way in dnn together waits graphs tiles dnn,together,graphs,tiles; do
+  for way in dnn blas together waits graphs tiles dnn,blas,together,graphs,tiles; do
     ACORN_CUDA_WITHOUT=$way "${try[@]}" 30 "$program" >"$log.without-$way" 2>&1 </dev/null &&
       echo "it passes with ACORN_CUDA_WITHOUT=$way" >>"$log.end"
   done

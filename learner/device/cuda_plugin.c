@@ -84,34 +84,7 @@ static void *load_named(const char *library) {
   return found;
 }
 
-/* "libcublas.so.13: cannot open shared object file: ..." as the name; false: another error. */
-static bool missing_library(char name[NAME_MAX], const char *error) {
-  const char *colon = strstr(error, ": cannot open shared object file");
-  if (!colon || colon - error >= NAME_MAX) return false;
-  if (memchr(error, '/', (size_t)(colon - error))) return false;
-  snprintf(name, NAME_MAX, "%.*s", (int)(colon - error), error);
-  return true;
-}
-
 /* ---- the plugin */
-
-/* Each library that it lacks is looked up, until it loads or none helps. */
-static enum status open_library(void **library, const char *path, struct error *error) {
-  char name[NAME_MAX] = "", before[NAME_MAX];
-  for (;;) {
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*library) return STATUS_OK;
-    const char *reason = dlerror();
-    snprintf(before, sizeof(before), "%s", name);
-    if (!missing_library(name, reason))
-      return status_fail(error, STATUS_UNAVAILABLE, "device cuda: %s", reason);
-    if (strcmp(name, before) == 0 || !load_library(name))
-      return status_fail(error, STATUS_UNAVAILABLE,
-                         "device cuda needs %s, which is in none of LD_LIBRARY_PATH, CUDA's folder "
-                         "and pip's: scripts/setup.sh cuda installs it",
-                         name);
-  }
-}
 
 static enum status check_version(const struct device_plugin *plugin, const char *path,
                                  struct error *error) {
@@ -144,11 +117,10 @@ static enum status load_plugin(const struct device_plugin **out, struct error *e
                        "device cuda needs %s, which is not there: `make cuda` builds it where "
                        "nvcc is (scripts/setup.sh cuda), --device=cpu does without",
                        path);
-  void *library;
-  enum status status = open_library(&library, path, error);
-  if (status != STATUS_OK) return status;
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) return status_fail(error, STATUS_UNAVAILABLE, "device cuda: %s", dlerror());
   const struct device_plugin *plugin = dlsym(library, DEVICE_PLUGIN_SYMBOL);
-  status = check_version(plugin, path, error);
+  enum status status = check_version(plugin, path, error);
   if (status != STATUS_OK) {
     dlclose(library);
     return status;

@@ -25,6 +25,8 @@ if [ -n "$("$tree/scripts/find_cuda.sh" nvcc)" ]; then
       [ "$(du -m "$bundle.tar.gz" | cut -f 1)" -le 60 ]
   }
   pass_if "with the GPU plugin it has at most 60 MiB, and none of CUDA's libraries" carries
+  needs_none() { ! ldd "$bundle/build/libacorn_cuda.so" | grep -E 'libcu|libnv|not found'; }
+  pass_if "the plugin is linked with none of them" needs_none
   checks() {
     ACORN_CUDA_PLUGIN=$tree/build/tests/libacorn_cuda_emulated.so \
       "$work/acorn/scripts/gpu_check.sh" test --quick >out 2>err </dev/null

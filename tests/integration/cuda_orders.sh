@@ -19,6 +19,10 @@ pass_if "the device tests pass in the reverse order" units order:reversed
 pass_if "they pass in an order of chance" units order:5
 pass_if "they pass with 99 KiB of shared memory for a block, and one multiprocessor" \
   units shared:99,processors:1
+programs=("$unit/train/test_cuda_updates")
+without_cublas() { ACORN_CUDA_WITHOUT=blas units "$1"; }
+pass_if "without cuBLAS whole updates pass" without_cublas ""
+pass_if "and in the reverse order" without_cublas order:reversed
 
 # run MACHINE: the parameters of a short run in bf16, of convolutions, an LSTM and V-trace.
 run() {
@@ -33,4 +37,8 @@ run '' first
 same() { run "$1" other && cmp first other; }
 pass_if "a run in the reverse order has the same bits" same order:reversed
 pass_if "so has one in an order of chance" same order:5
+export ACORN_CUDA_WITHOUT=blas,dnn,tiles,together
+run '' first
+pass_if "without cuBLAS and cuDNN it has the same bits in the reverse order, too" same order:reversed
+pass_if "and in an order of chance" same order:5
 finish

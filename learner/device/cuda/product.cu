@@ -187,6 +187,8 @@ static void multiply_by_plan(struct cuda *cuda, struct plan *plan, const struct 
                             blas->workspace, BLAS_WORKSPACE_BYTES, cuda->stream));
 }
 
+static_assert((int)PRODUCT_ROOM_BYTES <= (int)BLAS_WORKSPACE_BYTES, "one workspace for both ways");
+
 void cuda_multiply(struct cuda *cuda, const struct product *p) {
   CHECK(!p->c_bf16 || !(p->bias || p->add), "a product in bf16 with a bias or added to");
   struct blas *blas = cuda_blas(cuda);
@@ -194,7 +196,7 @@ void cuda_multiply(struct cuda *cuda, const struct product *p) {
   if (plan && plan->usable)
     multiply_by_plan(cuda, plan, p);
   else
-    product_in_tiles(cuda, p, is_tf32(cuda, p), (float *)blas->workspace, BLAS_WORKSPACE_BYTES);
+    product_in_tiles(cuda, p, is_tf32(cuda, p), (float *)blas->workspace);
 }
 
 void cuda_product_destroy(struct cuda *cuda) {

@@ -31,10 +31,10 @@ struct operand operand_transposed(const void *at, int stride);
 /* Float operands are multiplied in tf32 where the device's precision allows it. */
 void cuda_multiply(struct cuda *cuda, const struct product *product);
 
-/* product_tiles.cu: the same without cuBLASLt. room: `bytes` of scratch, for sums over parts of K.
- * With the same sizes and `bytes` the same order of sums. */
-void product_in_tiles(struct cuda *cuda, const struct product *product, bool tf32, float *room,
-                      size_t bytes);
+/* product_tiles.cu: the same without cuBLASLt, in an order of sums that depends on the sizes alone.
+ * room: scratch memory of PRODUCT_ROOM_BYTES. */
+enum { PRODUCT_ROOM_BYTES = 2 * 132 * 64 * 64 * 4 };
+void product_in_tiles(struct cuda *cuda, const struct product *product, bool tf32, float *room);
 
 /* Frees what products have allocated. */
 void cuda_product_destroy(struct cuda *cuda);

@@ -12,6 +12,7 @@
 
 /* FULL: as many blocks fill the largest GPU. LEAST: tiles of K that a range has. */
 enum { SIDE = 64, MOST_ROW = SIDE + 8, TWO = 2, FULL = 2 * 132, LEAST = 4 };
+static_assert((int)PRODUCT_ROOM_BYTES == FULL * SIDE * SIDE * 4, "a tile for each block");
 
 struct tiles {
   struct product p;
@@ -236,20 +237,19 @@ static void launch(struct cuda *cuda, const struct tiles *t, unsigned count, int
                 TWO * SIDE * MOST_ROW * sizeof(P), cuda->stream, *t);
 }
 
-void product_in_tiles(struct cuda *cuda, const struct product *p, bool tf32, float *room,
-                      size_t bytes) {
+void product_in_tiles(struct cuda *cuda, const struct product *p, bool tf32, float *room) {
   struct tiles t = {*p, NULL, 0, (unsigned)ceil_of(p->N, SIDE)};
-  size_t count = (size_t)p->M * (size_t)p->N, tiles = (size_t)ceil_of(p->M, SIDE) * t.across,
-         deep = (size_t)ceil_of(p->K, SIDE),
-         most = min(min(FULL / tiles, deep / LEAST), bytes / (count * sizeof *room));
-  t.depth = SIDE * ceil_of((int)deep, (int)max(most, (size_t)1));
+  unsigned tiles = (unsigned)ceil_of(p->M, SIDE) * t.across;
+  int deep = ceil_of(p->K, SIDE), most = max(min((int)(FULL / tiles), deep / (int)LEAST), 1);
+  t.depth = SIDE * ceil_of(deep, most);
   int ranges = ceil_of(p->K, t.depth);
   if (ranges > 1) t.parts = room;
   if (p->bf16)
-    launch<bf16, true>(cuda, &t, (unsigned)tiles, ranges);
+    launch<bf16, true>(cuda, &t, tiles, ranges);
   else if (tf32)
-    launch<float, true>(cuda, &t, (unsigned)tiles, ranges);
+    launch<float, true>(cuda, &t, tiles, ranges);
   else
-    launch<float, false>(cuda, &t, (unsigned)tiles, ranges);
-  if (ranges > 1) LAUNCH(add_ranges, blocks_for(count), BLOCK, cuda->stream, t, ranges);
+    launch<float, false>(cuda, &t, tiles, ranges);
+  if (ranges > 1)
+    LAUNCH(add_ranges, blocks_for((size_t)p->M * (size_t)p->N), BLOCK, cuda->stream, t, ranges);
 }

@@ -131,7 +131,8 @@ static const struct refusal {
      "give fewer"},
     {{.variable = "ACORN_CUDA_WITHOUT", .value = "tiles,grapes"},
      STATUS_INVALID,
-     "ACORN_CUDA_WITHOUT: 'grapes': the ways are dnn, together, waits, graphs, tiles and nccl",
+     "ACORN_CUDA_WITHOUT: 'grapes': the ways are dnn, blas, together, waits, graphs, tiles and "
+     "nccl",
      ""},
     {{.options = {.precision = "float16"}}, STATUS_INVALID, "--precision=float16", "tf32 or bf16"},
     {{.plugin = "absent.so"}, STATUS_UNAVAILABLE, "absent.so, which is not there", "make cuda"},
@@ -144,14 +145,6 @@ static const struct refusal {
      STATUS_MISMATCH,
      "libacorn_cuda_other.so is of version ",
      "this program needs "},
-    {{.plugin = "libacorn_cuda_needs.so"},
-     STATUS_UNAVAILABLE,
-     "device cuda needs libabsent_cuda.so.13, which is in none of LD_LIBRARY_PATH",
-     "scripts/setup.sh cuda"},
-    {{.plugin = "libacorn_cuda_needs.so", .variable = "CUDA_HOME", .value = "cuda_home"},
-     STATUS_MISMATCH,
-     "libacorn_cuda_needs.so is of version ",
-     ""},
 };
 
 static void test_refusals(void **state) {
@@ -254,6 +247,85 @@ static void test_refused_graphs(void **state) {
   outcome = run_attempt(&attempt, record_in_vain);
   require_text(&outcome, "cannot be recorded (cudaErrorStreamCaptureUnsupported");
   require_text(&outcome, "512 1024 1536");
+}
+
+/* Two layers of LAYER_I by LAYER_O and by half as many, one after the other; prints a sum of each. */
+static void multiply(struct device *d) {
+  struct testing t = {.device = d};
+  real *x = testing_room(&t, LAYER_I), *w = testing_room(&t, LAYER_I * LAYER_O),
+       *b = testing_room(&t, LAYER_O), *y = testing_room(&t, LAYER_O);
+  device_fill(d, x, 1, LAYER_I);
+  device_fill(d, w, 1, LAYER_I * LAYER_O);
+  device_fill(d, b, 1, LAYER_O);
+  for (int O = LAYER_O; O >= LAYER_O / 2; O /= 2) {
+    float sum;
+    d->ops->linear_forward(d, y, x, LAYER_I, w, b, ACTIVATION_NONE, 1, LAYER_I, O);
+    d->ops->download(d, &sum, y, 1);
+    printf("%g ", (double)sum);
+  }
+  printf("by cuBLAS: %ld", emulated_cuda_count("cublasLtMatmul"));
+  fflush(stdout);
+}
+
+/* A second device of the process goes the same way, without another line in the log. */
+static void multiply_twice(struct device *d) {
+  struct attempt attempt = {0};
+  struct device *other;
+  struct error error;
+  multiply(d);
+  if (create(&other, &attempt, &error) != STATUS_OK) printf("%s", error.text);
+  multiply(other);
+  device_destroy(other);
+}
+
+static const char *after(const char *text, const char *part) {
+  const char *found = text ? strstr(text, part) : NULL;
+  return found ? found + strlen(part) : NULL;
+}
+
+/* Where cuBLAS is missing, another one or lacks an algorithm, one line tells so. */
+static void test_products_without_cublas(void **state) {
+  (void)state;
+  if (!emulated_cuda_is_used()) SKIP("for the emulated plugin only");
+  static const struct {
+    struct attempt attempt;
+    const char *reason, *advice; /* NULL: no line */
+    int by_cublas;               /* of two products */
+  } table[] = {
+      {{.machine = ""}, NULL, NULL, 2},
+      {{.variable = "ACORN_CUDA_WITHOUT", .value = "blas"}, NULL, NULL, 0},
+      {{.machine = "no_blas"},
+       "device cuda: libabsent_cuda.so.13 is in none of LD_LIBRARY_PATH, CUDA's folder and pip's: "
+       "Acorn's own kernel computes products, which is slower where they are large; ",
+       "scripts/setup.sh cuda installs cuBLAS",
+       0},
+      {{.machine = "no_blas", .variable = "CUDA_HOME", .value = "cuda_home"},
+       "libabsent_cuda.so.13 has no cublasLtGetStatusName: Acorn's own kernel",
+       "scripts/setup.sh cuda",
+       0},
+      {{.machine = "blas_version:12"},
+       "cuBLAS 12.1 is here, the plugin is built for 13: Acorn's own kernel",
+       "scripts/setup.sh cuda",
+       0},
+      {{.machine = "blas_lacks:256"},
+       "cuBLAS has no algorithm for a product of (1, 512) and (512, 256): Acorn's own kernel",
+       "slower",
+       1},
+  };
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    struct outcome outcome = run_attempt(&table[i].attempt, multiply_twice);
+    char sums[64];
+    snprintf(sums, sizeof sums, "513 513 by cuBLAS: %d", table[i].by_cublas);
+    require_text(&outcome, sums);
+    snprintf(sums, sizeof sums, "513 513 by cuBLAS: %d", 2 * table[i].by_cublas);
+    require_text(&outcome, sums);
+    const char *line = after(outcome.text, "Acorn's own kernel");
+    assert_true((line != NULL) == (table[i].reason != NULL));
+    assert_null(after(line, "Acorn's own kernel"));
+    if (!line) continue;
+    require_text(&outcome, table[i].reason);
+    require_text(&outcome, table[i].advice);
+  }
 }
 
 static void test_reason(void **state) {
@@ -450,15 +522,16 @@ static void test_created_while_another_allocates(void **state) {
   device_destroy(device);
 }
 
+/* Attempts on machines of their own come first: a process reads ACORN_EMULATED_CUDA once. */
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_refusals),       cmocka_unit_test(test_choice),
       cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_kernel_error),
       cmocka_unit_test(test_other_failures), cmocka_unit_test(test_memory_of_each_gpu),
       cmocka_unit_test(test_without_graphs), cmocka_unit_test(test_refused_graphs),
+      cmocka_unit_test(test_spilled),        cmocka_unit_test(test_products_without_cublas),
       cmocka_unit_test(test_reason),         cmocka_unit_test(test_marks),
-      cmocka_unit_test(test_spilled),        cmocka_unit_test(test_created_while_another_allocates),
-      cmocka_unit_test(test_waits),
+      cmocka_unit_test(test_waits),          cmocka_unit_test(test_created_while_another_allocates),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

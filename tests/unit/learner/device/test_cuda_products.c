@@ -1,8 +1,6 @@
 /* The CUDA device's products, each against the reference device in each precision: linear layers,
  * convolutions, LSTMs. What a backward pass reads is the reference's, so that a ReLU whose input is
  * near 0 is open or shut on both. */
-#include <limits.h>
-
 #include "tests/unit/learner/device/device_testing.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/skip.h"
@@ -653,21 +651,20 @@ static void test_other_ways(void **state) {
   without("together", lstms, "bf16");
 }
 
-/* Products by Acorn's own kernel, in each precision: all of a layer's; those that are added to, of
+/* Products by Acorn's own kernel, each precision somewhere: of layers; those that are added to, of
  * LSTMs; those with many rows, of convolutions. */
 static void test_without_cublas(void **state) {
   (void)state;
+  with_precision(weights_may_change, "float32");
   long before = emulated_cuda_is_used() ? emulated_cuda_count("cublasLtMatmul") : 0;
   without("blas", linear_layers, "float32");
-  without("blas", linear_layers, "tf32");
   without("blas", linear_layers, "bf16");
   without("blas", pixels_layers, "bf16");
   without("blas", lstms, "float32");
   without("blas,dnn", convolutions, "tf32");
   if (!emulated_cuda_is_used()) return;
+  assert_int_not_equal(before, 0);
   assert_int_equal(emulated_cuda_count("cublasLtMatmul"), before);
-  with_precision(weights_may_change, "float32");
-  assert_in_range(emulated_cuda_count("cublasLtMatmul"), before + 1, LONG_MAX);
 }
 
 int main(void) {
