@@ -73,8 +73,8 @@ run_local.sh, deploy/run_task.sh, deploy/fleet.sh and the scripts in scripts/ wo
 plot.sh needs gnuplot, watch.sh ffmpeg, sweep.py and track.py Python. Environments in Python
 (gym:NAME, atari) need a bridge to this machine's Python, which is made in the source tree.
 
-build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and is slower
-without cuBLAS in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders
+build/libacorn_cuda.so, if it is there, is for --device=cuda. It needs NVIDIA's driver, and is
+slower without cuBLAS in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in pip's folders
 (nvidia-cublas).
 scripts/gpu_check.sh, if it is there, tests and measures it on this machine's GPU, and
 scripts/cuda_plugin.sh builds it anew from the sources in learner/, with nvcc and gcc.

@@ -39,6 +39,6 @@ pass_if "a run in the reverse order has the same bits" same order:reversed
 pass_if "so has one in an order of chance" same order:5
 export ACORN_CUDA_WITHOUT=blas,dnn,tiles,together
 run '' first
-pass_if "without cuBLAS and cuDNN it has the same bits in the reverse order, too" same order:reversed
+pass_if "without cuBLAS and cuDNN it has the same bits in the reverse order" same order:reversed
 pass_if "and in an order of chance" same order:5
 finish

@@ -1,6 +1,6 @@
 /* The matrix instructions of a warp (sm_80 and later): 16 x 8 products of bf16 or tf32, summed in
- * float, and the loads that bring their operands from shared memory. In their terms a lane is in group
- * lane / 4 and holds the columns 2 (lane % 4) and the next one.
+ * float, and the loads that bring their operands from shared memory. In their terms a lane is in
+ * group lane / 4 and holds the columns 2 (lane % 4) and the next one.
  *
  *   acc[0..1]: row group, acc[2..3]: row group + 8, columns 2 (lane % 4) and the next
  *

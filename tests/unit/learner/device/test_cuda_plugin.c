@@ -249,7 +249,7 @@ static void test_refused_graphs(void **state) {
   require_text(&outcome, "512 1024 1536");
 }
 
-/* Two layers of LAYER_I by LAYER_O and by half as many, one after the other; prints a sum of each. */
+/* Layers of LAYER_I by LAYER_O and by half as many; prints a sum of each. */
 static void multiply(struct device *d) {
   struct testing t = {.device = d};
   real *x = testing_room(&t, LAYER_I), *w = testing_room(&t, LAYER_I * LAYER_O),
