@@ -1,7 +1,10 @@
 /* Runs the blocks of a kernel one after another on the calling thread. A thread of a block is a
  * fiber from the moment that it has to wait for others; one that never waits is an iteration of a
  * loop. Blocks and threads begin in the order that the machine asks for: what depends on it is a
- * race, of blocks or of threads between two barriers. */
+ * race, of blocks or of threads between two barriers. To ThreadSanitizer a fiber is a thread of its
+ * own, and barriers, warp functions, a block's begin and its end are the only order between them:
+ * it reports a race of two threads of a block in whatever order they have run, if they are on two
+ * fibers. Of edges there are two each, used in turn like the values beside them. */
 #include <sys/mman.h>
 
 #include "internal.h"
@@ -35,6 +38,7 @@ struct warp {
   int arrived;
   unsigned meeting;
   uint64_t value[2][LANES];
+  char edge[2];
   struct fiber *waiting[LANES];
 };
 
@@ -54,6 +58,7 @@ struct scheduler {
   int num_fibers, num_idle, first_ready, num_ready;
   struct fiber *at_barrier[MAX_THREADS];
   int num_at_barrier, vote, votes[2];
+  char edge[2], begin, end;
   unsigned barriers;
   struct warp warp[MAX_THREADS / LANES];
   void *shared;
@@ -94,7 +99,7 @@ static void switch_to(struct scheduler *s, struct fiber *next) {
   s->current = next;
   __sanitizer_start_switch_fiber(&self->fake_stack, next->bottom, next->bytes);
 #ifdef EMULATED_TSAN
-  __tsan_switch_to_fiber(next->tsan, 0);
+  __tsan_switch_to_fiber(next->tsan, 1); /* without an edge */
 #endif
   emulated_switch(&self->stack_pointer, next->stack_pointer);
   __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
@@ -184,7 +189,9 @@ static void run_threads(struct scheduler *s) {
     self->number = (int)number;
     self->thread = uint3{number % x, number / x % y, number / x / y};
     emulated_here.thread = self->thread;
+    __tsan_acquire(&s->begin);
     s->work->run(s->work);
+    __tsan_release(&s->end);
     s->finished++;
   }
 }
@@ -204,6 +211,7 @@ static void run_threads(struct scheduler *s) {
 static void run_block(struct scheduler *s) {
   s->started = s->finished = 0;
   if (s->shared) memset(s->shared, 0xff, s->work->shared_bytes);
+  __tsan_release(&s->begin);
   while (s->finished < s->threads) {
     struct fiber *next;
     if (s->num_ready) {
@@ -217,6 +225,7 @@ static void run_block(struct scheduler *s) {
     }
     switch_to(s, next);
   }
+  __tsan_acquire(&s->end);
 }
 
 static void prepare(struct scheduler *s, struct emulated_work *work) {
@@ -274,19 +283,21 @@ static void make_ready(struct scheduler *s, struct fiber *fiber) {
 /* Votes are summed up; the sum of barrier k is kept while barrier k + 1 is met. */
 static int meet_all(int vote) {
   struct scheduler *s = scheduler_of_thread;
-  unsigned barrier = s->barriers;
+  unsigned turn = s->barriers % 2;
   s->vote += vote;
+  __tsan_release(&s->edge[turn]);
   if (s->num_at_barrier + 1 < s->threads) {
     s->at_barrier[s->num_at_barrier++] = s->current;
     switch_to(s, &s->main);
-    return s->votes[barrier % 2];
+  } else {
+    s->votes[turn] = s->vote;
+    s->vote = 0;
+    s->barriers++;
+    for (int i = 0; i < s->num_at_barrier; i++) make_ready(s, s->at_barrier[i]);
+    s->num_at_barrier = 0;
   }
-  s->votes[barrier % 2] = s->vote;
-  s->vote = 0;
-  s->barriers++;
-  for (int i = 0; i < s->num_at_barrier; i++) make_ready(s, s->at_barrier[i]);
-  s->num_at_barrier = 0;
-  return s->votes[barrier % 2];
+  __tsan_acquire(&s->edge[turn]);
+  return s->votes[turn];
 }
 
 void emulated_barrier() {
@@ -315,16 +326,19 @@ static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
     EMULATED_FAIL("kernel %s: divergent warp function: masks %08x and %08x in one warp",
                   s->work->name, warp->mask, mask);
   warp->mask = mask;
-  uint64_t *values = warp->value[warp->meeting % 2];
+  unsigned turn = warp->meeting % 2;
+  uint64_t *values = warp->value[turn];
   values[lane] = value;
+  __tsan_release(&warp->edge[turn]);
   if (warp->arrived + 1 < __builtin_popcount(mask)) {
     warp->waiting[warp->arrived++] = s->current;
     switch_to(s, &s->main);
-    return values;
+  } else {
+    for (int i = 0; i < warp->arrived; i++) make_ready(s, warp->waiting[i]);
+    warp->arrived = 0;
+    warp->meeting++;
   }
-  for (int i = 0; i < warp->arrived; i++) make_ready(s, warp->waiting[i]);
-  warp->arrived = 0;
-  warp->meeting++;
+  __tsan_acquire(&warp->edge[turn]);
   return values;
 }
 

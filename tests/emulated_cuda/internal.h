@@ -18,8 +18,12 @@ void *__tsan_get_current_fiber();
 void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *fiber);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+void __tsan_acquire(void *p);
+void __tsan_release(void *p);
 }
 #else
+#define __tsan_acquire(p) ((void)(p))
+#define __tsan_release(p) ((void)(p))
 #define __tsan_read_range(p, bytes) ((void)(p), (void)(bytes))
 #define __tsan_write_range(p, bytes) ((void)(p), (void)(bytes))
 #endif

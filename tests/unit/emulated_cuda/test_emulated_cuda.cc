@@ -440,7 +440,37 @@ static void test_planted_faults(void **) {
 
 /* ---- missing order, which ThreadSanitizer reports */
 
-enum race { NONE, STREAM_BEFORE_STREAM, HOST_BEFORE_STREAM, STREAM_BEFORE_HOST, RACES };
+enum race {
+  NONE,
+  STREAM_BEFORE_STREAM,
+  HOST_BEFORE_STREAM,
+  STREAM_BEFORE_HOST,
+  THREAD_BEFORE_THREAD,
+  LANE_BEFORE_LANE,
+  RACES
+};
+
+/* Threads hand numbers round, in a block and in a warp, twice: before the second time all must have
+ * read those of the first. Written in the order of threads, y is the same without. */
+KERNEL hand_round(float *y, int race) {
+  DYNAMIC_SHARED(float, x);
+  int left = (int)(threadIdx.x + blockDim.x - 1) % (int)blockDim.x,
+      lane_below = (int)threadIdx.x / WARP * WARP + (left + WARP) % WARP;
+  float sum = 0;
+  for (int turn = 0; turn < 2; turn++) {
+    x[threadIdx.x] = (float)turn;
+    __syncthreads();
+    sum += x[left];
+    if (turn == 1 || race != THREAD_BEFORE_THREAD) __syncthreads();
+  }
+  for (int turn = 0; turn < 2; turn++) {
+    x[threadIdx.x] = (float)turn;
+    __syncwarp();
+    sum += x[lane_below];
+    if (turn == 1 || race != LANE_BEFORE_LANE) __syncwarp();
+  }
+  y[grid_first()] = sum;
+}
 
 /* Sums on the host what two streams write, in good order but for one place. */
 static void run_race(enum race race) {
@@ -454,6 +484,8 @@ static void run_race(enum race race) {
   LAUNCH(add_to, 1, BLOCK, a, x, 1.0f, (size_t)N);
   CUDA_CHECK(cudaEventRecord(event, a));
   if (race != STREAM_BEFORE_STREAM) CUDA_CHECK(cudaStreamWaitEvent(b, event));
+  if (race == NONE || race >= THREAD_BEFORE_THREAD)
+    LAUNCH_SHARED(hand_round, 3, BLOCK, BLOCK * sizeof *y, b, make_array(3 * BLOCK), (int)race);
   CUDA_CHECK(cudaMemcpyAsync(y, x, N * sizeof *x, cudaMemcpyDeviceToDevice, b));
   CUDA_CHECK(cudaMemcpyAsync(host, y, N * sizeof *x, cudaMemcpyDeviceToHost, b));
   CUDA_CHECK(cudaEventRecord(event, b));
