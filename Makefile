@@ -96,7 +96,7 @@ UNTHREADED := $(addprefix tests/unit/,bench/% common/cluster/% common/picture/% 
   deploy/launch/% envs/% \
   learner/device/ref/% learner/learn/% learner/network/% learner/report/% learner/run/% learner/experience/test_pages% \
   learner/train/test_golden% $(addsuffix .c,actor/test_check_env $(addprefix learner/,experience/test_replay_damage \
-  experience/test_replay_file experience/test_sum_tree train/test_gradient train/test_learning train/test_resume)))
+  experience/test_replay_file experience/test_sum_tree train/test_curiosity train/test_gradient train/test_learning train/test_resume)))
 UNIT_SRC := $(filter-out $(if $(filter tsan,$(MODE)),$(UNTHREADED)),$(shell find tests/unit -name 'test_*.c' 2>/dev/null | sort))
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(UNIT_SRC)) \
   $(BUILD)/tests/unit/emulated_cuda/test_emulated_cuda

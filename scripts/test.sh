@@ -202,6 +202,11 @@ for mode in asan tsan; do
   begin "unit tests, $mode"
   UNIT_SECONDS=600 units $mode
 done
+# Of a kernel's threads, too, which takes long.
+kernels=(build/tsan/tests/unit/learner/device/test_{operations,trace,steps,cuda_products}
+  build/tsan/tests/unit/learner/train/test_cuda_updates)
+check "races of a block's threads" env ACORN_EMULATED_CUDA=races UNIT_SECONDS=600 \
+  scripts/run_units.sh "${kernels[@]}"
 build MODE=tsan all && one "a run without a race (tsan)" run_silently
 
 # Long enough to find again what was found before; make fuzz is for what was not.

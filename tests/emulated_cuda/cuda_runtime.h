@@ -15,7 +15,7 @@
  * (cudnn.h), no_blas, blas_version:N and blas_lacks:N (cublasLt.h), no_graphs (captures fail),
  * no_captures (none can begin), gpus:N, memory:MIB, shared:KIB (of a block), processors:N,
  * order:reversed and order:SEED (of blocks, and of the threads of a block between two barriers:
- * results may not depend on it),
+ * results may not depend on it), races (ThreadSanitizer looks for those of a block's threads),
  * kernel_error:N[:KERNEL] (launch N fails, counted from 1, of all kernels or of those that have
  * KERNEL in their names); in the same way kernel_traps (ends itself) and gpu_lost (an error of
  * the GPU's own). CUDA_VISIBLE_DEVICES= shows no GPU; CUDA_LAUNCH_BLOCKING=1 waits for each

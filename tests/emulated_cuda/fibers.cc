@@ -1,10 +1,11 @@
 /* Runs the blocks of a kernel one after another on the calling thread. A thread of a block is a
  * fiber from the moment that it has to wait for others; one that never waits is an iteration of a
  * loop. Blocks and threads begin in the order that the machine asks for: what depends on it is a
- * race, of blocks or of threads between two barriers. To ThreadSanitizer a fiber is a thread of its
- * own, and barriers, warp functions, a block's begin and its end are the only order between them:
- * it reports a race of two threads of a block in whatever order they have run, if they are on two
- * fibers. Of edges there are two each, used in turn like the values beside them. */
+ * race, of blocks or of threads between two barriers. On a machine with `races` a fiber is a thread
+ * of its own to ThreadSanitizer, and barriers, warp functions, a block's begin and its end are the
+ * only order between them: it reports a race of two threads of a block in whatever order they have
+ * run, if they are on two fibers. That takes five times as long; else a block is one thread to it.
+ * Of edges there are two each, used in turn like the values beside them. */
 #include <sys/mman.h>
 
 #include "internal.h"
@@ -94,12 +95,20 @@ emulated_switch:
 .size emulated_switch, . - emulated_switch
 )");
 
+/* With `races`; else s->main is unknown to ThreadSanitizer. */
+static void release_edge(struct scheduler *s, char *edge) {
+  if (s->main.tsan) __tsan_release(edge);
+}
+static void acquire_edge(struct scheduler *s, char *edge) {
+  if (s->main.tsan) __tsan_acquire(edge);
+}
+
 static void switch_to(struct scheduler *s, struct fiber *next) {
   struct fiber *self = s->current;
   s->current = next;
   __sanitizer_start_switch_fiber(&self->fake_stack, next->bottom, next->bytes);
 #ifdef EMULATED_TSAN
-  __tsan_switch_to_fiber(next->tsan, 1); /* without an edge */
+  if (next->tsan) __tsan_switch_to_fiber(next->tsan, 1); /* without an edge */
 #endif
   emulated_switch(&self->stack_pointer, next->stack_pointer);
   __sanitizer_finish_switch_fiber(self->fake_stack, NULL, NULL);
@@ -130,7 +139,7 @@ static struct fiber *fiber_create(struct scheduler *s) {
   fiber->bottom = fiber->stack;
   fiber->bytes = STACK_BYTES;
 #ifdef EMULATED_TSAN
-  fiber->tsan = __tsan_create_fiber(0);
+  if (s->main.tsan) fiber->tsan = __tsan_create_fiber(0);
 #endif
   /* As emulated_switch leaves a stack: six registers below the address to return to, which finds
    * the stack aligned as a call does. */
@@ -145,7 +154,7 @@ static struct fiber *fiber_create(struct scheduler *s) {
 static void scheduler_destroy(struct scheduler *s) {
   for (int i = 0; i < s->num_fibers; i++) {
 #ifdef EMULATED_TSAN
-    __tsan_destroy_fiber(s->fiber[i]->tsan);
+    if (s->fiber[i]->tsan) __tsan_destroy_fiber(s->fiber[i]->tsan);
 #endif
     munmap(s->fiber[i]->stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
     free(s->fiber[i]);
@@ -189,9 +198,9 @@ static void run_threads(struct scheduler *s) {
     self->number = (int)number;
     self->thread = uint3{number % x, number / x % y, number / x / y};
     emulated_here.thread = self->thread;
-    __tsan_acquire(&s->begin);
+    acquire_edge(s, &s->begin);
     s->work->run(s->work);
-    __tsan_release(&s->end);
+    release_edge(s, &s->end);
     s->finished++;
   }
 }
@@ -211,7 +220,7 @@ static void run_threads(struct scheduler *s) {
 static void run_block(struct scheduler *s) {
   s->started = s->finished = 0;
   if (s->shared) memset(s->shared, 0xff, s->work->shared_bytes);
-  __tsan_release(&s->begin);
+  release_edge(s, &s->begin);
   while (s->finished < s->threads) {
     struct fiber *next;
     if (s->num_ready) {
@@ -225,7 +234,7 @@ static void run_block(struct scheduler *s) {
     }
     switch_to(s, next);
   }
-  __tsan_acquire(&s->end);
+  acquire_edge(s, &s->end);
 }
 
 static void prepare(struct scheduler *s, struct emulated_work *work) {
@@ -247,7 +256,7 @@ void fibers_run(struct emulated_work *work) {
     scheduler_of_thread = (struct scheduler *)calloc(1, sizeof(struct scheduler));
     scheduler_of_thread->current = &scheduler_of_thread->main;
 #ifdef EMULATED_TSAN
-    scheduler_of_thread->main.tsan = __tsan_get_current_fiber();
+    if (machine_get()->races) scheduler_of_thread->main.tsan = __tsan_get_current_fiber();
 #endif
   }
   struct scheduler *s = scheduler_of_thread;
@@ -285,7 +294,7 @@ static int meet_all(int vote) {
   struct scheduler *s = scheduler_of_thread;
   unsigned turn = s->barriers % 2;
   s->vote += vote;
-  __tsan_release(&s->edge[turn]);
+  release_edge(s, &s->edge[turn]);
   if (s->num_at_barrier + 1 < s->threads) {
     s->at_barrier[s->num_at_barrier++] = s->current;
     switch_to(s, &s->main);
@@ -296,7 +305,7 @@ static int meet_all(int vote) {
     for (int i = 0; i < s->num_at_barrier; i++) make_ready(s, s->at_barrier[i]);
     s->num_at_barrier = 0;
   }
-  __tsan_acquire(&s->edge[turn]);
+  acquire_edge(s, &s->edge[turn]);
   return s->votes[turn];
 }
 
@@ -329,7 +338,7 @@ static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
   unsigned turn = warp->meeting % 2;
   uint64_t *values = warp->value[turn];
   values[lane] = value;
-  __tsan_release(&warp->edge[turn]);
+  release_edge(s, &warp->edge[turn]);
   if (warp->arrived + 1 < __builtin_popcount(mask)) {
     warp->waiting[warp->arrived++] = s->current;
     switch_to(s, &s->main);
@@ -338,7 +347,7 @@ static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
     warp->arrived = 0;
     warp->meeting++;
   }
-  __tsan_acquire(&warp->edge[turn]);
+  acquire_edge(s, &warp->edge[turn]);
   return values;
 }
 

@@ -98,6 +98,7 @@ struct machine {
   size_t memory;
   long order;    /* of threads in a block and of blocks: 0, as they are numbered; -1, the other way
                  round; else any, by this seed */
+  bool races;    /* threads of a block are threads to ThreadSanitizer */
   size_t shared; /* bytes that a block may have */
   int processors;
   long failing_launch;     /* 0: none */

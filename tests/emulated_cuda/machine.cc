@@ -53,6 +53,8 @@ static void read_word(const char *word) {
     machine.order = -1;
   } else if (strncmp(word, "order:", 6) == 0 && number > 0) {
     machine.order = number;
+  } else if (strcmp(word, "races") == 0) {
+    machine.races = true;
   } else if (strncmp(word, "shared:", 7) == 0 && number >= SHARED_BYTES >> 10) {
     machine.shared = (size_t)number << 10;
   } else if (strncmp(word, "processors:", 11) == 0 && number > 0) {
@@ -79,6 +81,7 @@ static void read_machine() {
                              .gpus = 1,
                              .memory = (size_t)8 << 30,
                              .order = 0,
+                             .races = false,
                              .shared = (size_t)160 << 10,
                              .processors = 4,
                              .failing_launch = 0,

@@ -505,6 +505,8 @@ static bool is_reported(enum race race) {
   assert_true(child >= 0);
   if (child == 0) {
     if (!freopen("/dev/null", "w", stderr)) _exit(3);
+    bool in_block = race == NONE || race >= THREAD_BEFORE_THREAD;
+    setenv("ACORN_EMULATED_CUDA", in_block ? "races" : "", 1);
     run_race(race);
     exit(0); /* 66 where there was a report */
   }
