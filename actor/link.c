@@ -11,6 +11,8 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/shared_rows.h"
+#include "common/rpc/address.h"
 
 enum {
   BACKOFF_MIN_US = 100000,
@@ -20,6 +22,7 @@ enum {
   JOIN_WAIT_MAX_MS =
       30000, /* then long, as a learner may collect all Joins before it answers one */
   MESSAGE_SLACK_BYTES = 65536, /* gRPC's limit counts more than our fields */
+  SHARED_BYTES = 16384,        /* in a message fewer cost no more */
 };
 
 struct link {
@@ -33,6 +36,7 @@ struct link {
   /* worker's thread only */
   struct rpc_channel *channel;
   struct wire_join_reply lease;
+  struct shared_rows shared; /* of this lease */
   uint8_t *header;
   size_t header_room;
   void *actions; /* where the running exchange wants them */
@@ -76,6 +80,8 @@ struct link *link_create(const struct link_config *config) {
   link->layout = *config->layout;
   link->reconnect_us = config->reconnect_us;
   link->observation_bytes = config->layout->wire_bytes * (size_t)K;
+  link->request.shared_rows = config->shared_rows && address_is_local(config->address) &&
+                              link->observation_bytes >= SHARED_BYTES;
   link->action_bytes = (size_t)space_action_bytes(&config->request->space) * (size_t)K;
   link->header_room = wire_steps_header_bound(K, K);
   link->header = check_alloc(link->header_room, 1);
@@ -150,6 +156,7 @@ void link_destroy(struct link *link) {
   close_call(link);
   rpc_channel_destroy(link->channel);
   wire_join_reply_deinit(&link->lease);
+  shared_rows_deinit(&link->shared);
   pthread_cond_destroy(&link->changed);
   pthread_mutex_destroy(&link->lock);
   free(link->header);
@@ -175,6 +182,20 @@ static enum status take_lease(struct link *link, const uint8_t *bytes, size_t si
   return status_fail(error, STATUS_MISMATCH,
                      "the learner at %s leased %d environments, %d were asked for", link->address,
                      link->lease.num_environments, link->request.num_environments);
+}
+
+/* Where it cannot be opened now it never can: it is not asked for again. */
+static void open_shared_rows(struct link *link) {
+  shared_rows_deinit(&link->shared);
+  if (!link->request.shared_rows) return;
+  const struct wire_join_reply *lease = &link->lease;
+  struct error error = {"the learner offers no shared memory"};
+  if (lease->shared_process &&
+      shared_rows_open(&link->shared, lease->shared_process, lease->shared_file,
+                       link->observation_bytes, lease->run_id, &error) == STATUS_OK)
+    return;
+  log_info("%s: observations go in messages: %s", link->request.name, error.text);
+  link->request.shared_rows = false;
 }
 
 /* A finished learner answers a Join with an empty reply: nothing is leased. */
@@ -246,6 +267,7 @@ static enum status try_lease(struct link *link, int wait_ms, struct error *error
   rpc_channel_renew(link->channel);
   enum status status = try_join(link, wait_ms, error);
   if (status != STATUS_OK) return status;
+  open_shared_rows(link);
   open_call(link);
   return bind_lease(link, error);
 }
@@ -309,18 +331,24 @@ static void receive(void *context, const struct wire_span *spans, int num_spans)
       wire_decode_actions(link->actions, link->action_bytes, spans, num_spans, link->receive_error);
 }
 
+uint8_t *link_shared_rows(struct link *link) {
+  return link->shared.data;
+}
+
 enum status link_exchange(struct link *link, void *actions, const struct env_pool_rows *rows,
                           struct error *error) {
   if (is_cancelled(link)) return STATUS_DONE;
-  size_t header_bytes =
-      wire_encode_steps_header(link->header, link->header_room, 0, rows->reward, rows->flags,
-                               rows->episodes, rows->num_episodes, &link->layout);
+  bool is_shared = rows->observation == link->shared.data;
+  size_t observation_bytes = is_shared ? 0 : link->observation_bytes;
+  size_t header_bytes = wire_encode_steps_header(link->header, link->header_room, 0, rows->reward,
+                                                 rows->flags, rows->episodes, rows->num_episodes,
+                                                 link->layout.num_environments, observation_bytes);
   link->actions = actions;
   link->receive_error = error;
   link->received = STATUS_OK;
   bool ended = false;
   struct rpc_result result = rpc_exchange(link->call, link->header, header_bytes, rows->observation,
-                                          link->observation_bytes, receive, link, &ended);
+                                          observation_bytes, receive, link, &ended);
   if (result.code == RPC_OK && !ended) {
     link->exchanged = true;
     return link->received;

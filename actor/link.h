@@ -23,6 +23,7 @@ struct link_config {
   const struct wire_join_request *request; /* copied */
   const struct wire_layout *layout;        /* copied */
   int64_t reconnect_us;                    /* how long to try without hearing from a learner */
+  bool shared_rows;                        /* asks a learner of this host for shared memory */
 };
 
 /* What the end of a call means to an actor. */
@@ -43,6 +44,10 @@ void link_destroy(struct link *link);
  * reconnect_us. */
 MUST_CHECK enum status link_join(struct link *link, const struct wire_join_reply **lease,
                                  struct error *error);
+
+/* Where the observations of this lease are best written: memory that the learner reads, (K, wire
+ * bytes), valid until the next link_join. NULL: there is none, they go into messages. */
+uint8_t *link_shared_rows(struct link *link);
 
 /* Sends the rows and waits for the actions.
  * Shapes: actions: (K, action bytes). Errors: as link_join, but UNAVAILABLE: the learner is gone,

@@ -139,6 +139,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
       .env_config = &app->env_config,
       .step_delay_us = options->step_delay_us,
       .reconnect_us = options->reconnect_s * 1000000,
+      .shared_rows = options->shared_rows,
       .call_limit_s = call_limit_s(options),
       .finished = signals_wake,
   };

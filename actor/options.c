@@ -25,6 +25,9 @@ static const struct option rows[] = {
         "for one environment"),
     INT("reconnect_s", reconnect_s, "600", 0, 1e9, LEARNER,
         "how long to try to reach a learner that does not answer"),
+    BOOL("shared_rows", shared_rows, "true", LEARNER,
+         "write observations to memory that a learner of this host reads, not into messages, where "
+         "those of a stream have 16 KiB or more"),
 
     STRING("env", env, "cartpole", ENVIRONMENT,
            "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "

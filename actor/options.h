@@ -23,6 +23,7 @@ struct actor_options {
   int64_t task;
   int64_t streams; /* 0: as many as is best */
   int64_t reconnect_s;
+  bool shared_rows;
   char *role;
   char *env;
   char *env_args;

@@ -31,6 +31,7 @@ struct worker {
   /* the thread's own */
   struct env_pool *pool;
   struct env_pool_rows rows;
+  uint8_t *own_observation; /* (K, wire bytes), for a lease without shared rows */
   void *actions;
   bool stepped;                         /* the supervisor knows */
   int64_t failure_us[EARLIER_FAILURES]; /* a ring: when environments failed last */
@@ -65,6 +66,8 @@ static void notify_first_step(struct worker *worker) {
 static enum status play(struct worker *worker, const struct wire_join_reply *lease,
                         struct error *error) {
   struct env_pool_seeds seeds = {lease->environment_seed, lease->episode_seed_stride};
+  uint8_t *shared = link_shared_rows(worker->link);
+  worker->rows.observation = shared ? shared : worker->own_observation;
   begin_stepping(worker, clock_now_us());
   enum status status = env_pool_begin(worker->pool, &worker->rows, &seeds, error);
   int64_t sent_us = clock_now_us();
@@ -147,18 +150,18 @@ static void *worker_main(void *context) {
 static void create_rows(struct worker *worker, const struct wire_layout *layout, int action_bytes) {
   size_t K = (size_t)layout->num_environments;
   worker->rows = (struct env_pool_rows){
-      .observation = check_alloc(K, layout->wire_bytes),
       .reward = check_alloc(K, sizeof(float)),
       .flags = check_alloc(K, 1),
       .episodes = check_alloc(K, sizeof(struct wire_episode)),
   };
+  worker->own_observation = check_alloc(K, layout->wire_bytes);
   worker->actions = check_alloc(K, (size_t)action_bytes);
 }
 
 static void destroy_parts(struct worker *worker) {
   link_destroy(worker->link);
   sem_destroy(&worker->made);
-  free(worker->rows.observation);
+  free(worker->own_observation);
   free(worker->rows.reward);
   free(worker->rows.flags);
   free(worker->rows.episodes);
@@ -175,6 +178,7 @@ enum status worker_create(struct worker **out, const struct worker_config *confi
                              .credentials = config->credentials,
                              .request = &config->request,
                              .layout = &layout,
+                             .shared_rows = config->shared_rows,
                              .reconnect_us = config->reconnect_us};
 
   struct worker *worker = check_alloc(1, sizeof *worker);

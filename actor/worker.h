@@ -24,6 +24,7 @@ struct worker_config {
   const struct acorn_config *env_config; /* borrowed for the worker's life */
   int64_t step_delay_us;
   int64_t reconnect_us;
+  bool shared_rows;       /* see link.h */
   unsigned call_limit_s;  /* of making an environment, see crash_limit; 0: none */
   void (*finished)(void); /* called by the worker's thread once it has ended */
 };

@@ -79,6 +79,7 @@ struct wire_rows {
   uint8_t *flags;                /* (K) */
   struct wire_episode *episodes; /* room for max_episodes */
   int max_episodes;
+  const uint8_t *shared; /* (K, wire_bytes): of a message without observation; NULL: none */
   /* computed by wire_decode_steps */
   int num_episodes;
   uint64_t run_id; /* 0 if not sent */
@@ -87,7 +88,8 @@ struct wire_rows {
 /* Decodes one Steps message. Checks lengths against the layout, flags against those rules of "A
  * step" in docs/protocol.md that a single message can break (unknown bits; terminated without
  * first; truncated with first, unless terminated too, which becomes terminated | first, terminated
- * wins), and episodes' environment numbers. NaN is not its business.
+ * wins), and episodes' environment numbers. NaN is not its business. `shared` may change meanwhile:
+ * it is only copied.
  * Errors: INVALID, with a sentence that names the field and both values; the rows are then
  * garbage. */
 MUST_CHECK enum status wire_decode_steps(struct wire_rows *rows, const struct wire_span *spans,
@@ -106,13 +108,13 @@ enum { WIRE_RUN_ID_BYTES = 9 };
 size_t wire_encode_run_id(uint8_t out[WIRE_RUN_ID_BYTES], uint64_t run_id);
 
 /* Encodes everything of a Steps message up to and including the tag and length of `observation`,
- * whose wire_bytes * K bytes the caller sends right behind it. run_id 0 and episodes 0 are left
- * out.
+ * whose `observation_bytes` (wire_bytes * K) the caller sends right behind it. run_id 0, episodes 0
+ * and observation_bytes 0 (the rows are in shared memory) are left out.
  * Shapes: reward (K), flags (K). Returns the bytes written. Errors: CHECK if room <
  * wire_steps_header_bound(). */
 size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward,
                                 const uint8_t *flags, const struct wire_episode *episodes,
-                                int num_episodes, const struct wire_layout *layout);
+                                int num_episodes, int num_environments, size_t observation_bytes);
 size_t wire_steps_header_bound(int num_environments, int num_episodes);
 
 /* Encodes tag and length of an Actions message of `action_bytes` (at most 16 bytes are written);
@@ -137,6 +139,7 @@ struct wire_join_request {
   struct space space;
   int num_environments;
   enum wire_role role;
+  bool shared_rows;
 };
 
 struct wire_join_reply {
@@ -145,6 +148,7 @@ struct wire_join_reply {
   int num_environments;
   uint64_t *environment_seed; /* (num_environments), heap: wire_join_reply_deinit frees it */
   uint64_t episode_seed_stride;
+  uint32_t shared_process, shared_file; /* 0: no memory is shared */
 };
 
 void wire_layout_of_space(struct wire_layout *layout, const struct space *space,

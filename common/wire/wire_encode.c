@@ -60,16 +60,17 @@ size_t wire_encode_run_id(uint8_t out[WIRE_RUN_ID_BYTES], uint64_t run_id) {
 
 size_t wire_encode_steps_header(uint8_t *out, size_t room, uint64_t run_id, const float *reward,
                                 const uint8_t *flags, const struct wire_episode *episodes,
-                                int num_episodes, const struct wire_layout *layout) {
-  size_t rows = (size_t)layout->num_environments;
-  CHECK(room >= wire_steps_header_bound(layout->num_environments, num_episodes),
-        "room for %zu bytes", room);
+                                int num_episodes, int num_environments, size_t observation_bytes) {
+  size_t rows = (size_t)num_environments;
+  CHECK(room >= wire_steps_header_bound(num_environments, num_episodes), "room for %zu bytes",
+        room);
   uint8_t *end = out;
   if (run_id != 0) end += wire_encode_run_id(end, run_id);
   end = put_block(end, 2, reward, rows * sizeof(*reward));
   if (!all_none(flags, rows)) end = put_block(end, 3, flags, rows);
   for (int i = 0; i < num_episodes; i++) end = put_episode(end, &episodes[i]);
-  end = wire_put_varint(wire_put_tag(end, 15, WIRE_BYTES), layout->wire_bytes * rows);
+  if (observation_bytes)
+    end = wire_put_varint(wire_put_tag(end, 15, WIRE_BYTES), observation_bytes);
   return (size_t)(end - out);
 }
 

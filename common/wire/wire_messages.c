@@ -122,6 +122,7 @@ static enum status take_join_request(struct wire_join_request *out,
     status = take_number(&role, (uint32_t)message->role, WIRE_ROLE_TRAIN, WIRE_ROLE_EVAL,
                          "JoinRequest.role", error);
   out->role = (enum wire_role)role;
+  out->shared_rows = message->shared_rows != 0;
   return status;
 }
 
@@ -171,6 +172,7 @@ uint8_t *wire_pack_join_request(const struct wire_join_request *request, size_t 
   message.action = &action;
   message.num_environments = (uint32_t)request->num_environments;
   message.role = (Acorn__Role)request->role;
+  message.shared_rows = request->shared_rows;
   *size = acorn__join_request__get_packed_size(&message);
   uint8_t *bytes = check_alloc(*size + 1, 1);
   acorn__join_request__pack(&message, bytes);
@@ -189,6 +191,8 @@ enum status wire_unpack_join_reply(struct wire_join_reply *reply, const uint8_t 
   reply->run_id = message->run_id;
   reply->first_environment = message->first_environment;
   reply->episode_seed_stride = message->episode_seed_stride;
+  reply->shared_process = message->shared_process;
+  reply->shared_file = message->shared_file;
   status = take_number(&reply->num_environments, message->n_environment_seed, 1,
                        WIRE_MAX_ENVIRONMENTS, "the number of seeds in JoinReply", error);
   if (status == STATUS_OK) {
@@ -207,6 +211,8 @@ uint8_t *wire_pack_join_reply(const struct wire_join_reply *reply, size_t *size)
   message.n_environment_seed = (size_t)reply->num_environments;
   message.environment_seed = reply->environment_seed;
   message.episode_seed_stride = reply->episode_seed_stride;
+  message.shared_process = reply->shared_process;
+  message.shared_file = reply->shared_file;
   *size = acorn__join_reply__get_packed_size(&message);
   uint8_t *bytes = check_alloc(*size + 1, 1);
   acorn__join_reply__pack(&message, bytes);

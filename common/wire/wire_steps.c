@@ -111,6 +111,8 @@ static enum status place_observation(const struct steps_scan *scan, struct error
   struct wire_cursor cursor = scan->observation;
   const struct wire_layout *layout = scan->layout;
   size_t expected = layout->wire_bytes * (size_t)layout->num_environments;
+  struct wire_span shared = {scan->rows->shared, expected};
+  if (cursor.left == 0 && shared.data) wire_cursor_init(&cursor, &shared, 1);
   if (cursor.left != expected)
     return status_fail(error, STATUS_INVALID,
                        "Steps.observation has %zu bytes; %d environments of %zu bytes have %zu",

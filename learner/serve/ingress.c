@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -92,8 +93,15 @@ static void grant(struct ingress *self, struct rpc_stream *stream,
             lease->first_slot + lease->num_environments - 1);
   uint64_t *seeds = check_alloc((size_t)lease->num_environments, sizeof(*seeds));
   leases_seeds(self->leases, lease, seeds);
-  struct wire_join_reply reply = {lease->run_id, (uint32_t)lease->first_slot,
-                                  lease->num_environments, seeds, leases_seed_stride(self->leases)};
+  struct wire_join_reply reply = {
+      .run_id = lease->run_id,
+      .first_environment = (uint32_t)lease->first_slot,
+      .num_environments = lease->num_environments,
+      .environment_seed = seeds,
+      .episode_seed_stride = leases_seed_stride(self->leases),
+      .shared_process = lease->shared_file ? (uint32_t)getpid() : 0,
+      .shared_file = (uint32_t)lease->shared_file,
+  };
   size_t size;
   uint8_t *bytes = wire_pack_join_reply(&reply, &size);
   rpc_stream_finish(stream, RPC_OK, "", bytes, size);
@@ -264,7 +272,8 @@ static void play_message(void *context, struct rpc_stream *stream, const struct 
                            .reward = batch->reward + first,
                            .flags = batch->flags + first,
                            .episodes = self->episodes[rpc_stream_queue(stream)],
-                           .max_episodes = self->max_episodes};
+                           .max_episodes = self->max_episodes,
+                           .shared = lease->shared.data};
   struct error error;
   enum refusal kind;
   if (decode(self, lease, &rows, spans, num_spans, &kind, &error) != STATUS_OK) {

@@ -44,7 +44,10 @@ struct leases *leases_create(const struct leases_config *config) {
 
 void leases_destroy(struct leases *leases) {
   if (!leases) return;
-  for (int i = 0; i < leases->num_slots; i++) free(leases->lease[i].last_flags);
+  for (int i = 0; i < leases->num_slots; i++) {
+    free(leases->lease[i].last_flags);
+    shared_rows_deinit(&leases->lease[i].shared);
+  }
   free(leases->lease);
   free(leases->slot_taken);
   free(leases->lives);
@@ -108,6 +111,7 @@ static struct rpc_stream *forget(struct leases *leases, struct lease *lease) {
   free_slots(leases, lease);
   free(lease->last_flags);
   lease->last_flags = NULL;
+  shared_rows_deinit(&lease->shared);
   lease->stream = NULL;
   lease->used = false;
   return stream;
@@ -133,6 +137,15 @@ static uint32_t next_life(struct leases *leases, int first_slot, int count) {
   return leases->config.first_life + life;
 }
 
+/* Without it the actor sends its observations in messages. */
+static void share_rows(struct lease *lease) {
+  struct error error;
+  size_t bytes = lease->layout.wire_bytes * (size_t)lease->num_environments;
+  if (shared_rows_create(&lease->shared, bytes, lease->run_id, &error) != STATUS_OK)
+    log_warn("%s sends its observations in messages: %s", lease->name, error.text);
+  lease->shared_file = lease->shared.file;
+}
+
 static void fill_lease(struct leases *leases, struct lease *lease,
                        const struct wire_join_request *request, int first_slot, int64_t now_us) {
   int count = request->num_environments;
@@ -147,6 +160,8 @@ static void fill_lease(struct leases *leases, struct lease *lease,
                               leases->joins++, RANDOM_RUN_ID) |
                   1; /* never 0: that means "not sent" on the wire */
   wire_layout_of_space(&lease->layout, &request->space, count);
+  lease->shared_file = 0;
+  if (request->shared_rows) share_rows(lease);
   lease->last_flags = check_alloc((size_t)count, 1);
   lease->started = false;
   lease->steps = 0;
@@ -254,6 +269,7 @@ enum status leases_play(struct leases *leases, struct lease **out, uint64_t run_
     lease->playing = true;
     lease->stream = stream;
     rpc_stream_ref(stream);
+    shared_rows_close_file(&lease->shared);
     *out = lease;
     status = STATUS_OK;
     break;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/shared_rows.h"
 #include "common/rpc/server.h"
 #include "common/wire/wire.h"
 #include "learner/serve/batcher.h"
@@ -44,8 +45,10 @@ struct lease {
   uint32_t life;
   enum wire_role role;
   struct wire_layout layout;
-  uint8_t *last_flags; /* (K) of the message before; queue thread only */
-  bool started;        /* rows have come; queue thread only */
+  uint8_t *last_flags;       /* (K) of the message before; queue thread only */
+  bool started;              /* rows have come; queue thread only */
+  struct shared_rows shared; /* where the actor writes observations; .file is guarded by the lock */
+  int shared_file;           /* its descriptor until the Play, for the JoinReply; 0: none */
   _Atomic uint64_t steps;
 
   /* guarded by the table's lock */

@@ -68,20 +68,18 @@ static void ignore(void *context, const struct wire_span *spans, int n) {
 /* One exchange after another until the time is up. */
 static void play(struct light *light, uint64_t run_id) {
   struct app *app = light->app;
-  struct wire_layout layout;
-  wire_layout_of_space(&layout, &app->request.space, 1);
   struct rpc_call *call = rpc_call_open(light->channel, "/acorn.Acorn/Play");
   uint8_t flags = STEP_FIRST, header[MESSAGE_BYTES];
   const float reward = 0;
   /* Not all in step with each other. */
   clock_sleep_us((int64_t)light->index * app->step_ms * 1000 / app->streams);
+  size_t row_bytes = space_tensor_bytes(&app->request.space.tensor[0]);
   for (bool ended = false; !atomic_load(&app->stop);) {
-    size_t bytes =
-        wire_encode_steps_header(header, sizeof(header), run_id, &reward, &flags, NULL, 0, &layout);
+    size_t bytes = wire_encode_steps_header(header, sizeof(header), run_id, &reward, &flags, NULL,
+                                            0, 1, row_bytes);
     int64_t sent_us = clock_now_us();
     struct rpc_result result =
-        rpc_exchange(call, header, bytes, app->observation,
-                     space_tensor_bytes(&app->request.space.tensor[0]), ignore, NULL, &ended);
+        rpc_exchange(call, header, bytes, app->observation, row_bytes, ignore, NULL, &ended);
     if (ended) {
       if (!atomic_load(&app->stop)) {
         fprintf(stderr, "a stream has ended: %d %s\n", result.code, result.text);

@@ -35,6 +35,7 @@ static void check_again(const struct wire_join_request *request) {
   CHECK(space_compare(&request->space, "before", &again.space, "after", &error) == STATUS_OK, "%s",
         error.text);
   CHECK(strcmp(request->name, again.name) == 0 && request->role == again.role &&
+            request->shared_rows == again.shared_rows &&
             request->num_environments == again.num_environments,
         "%s is %s", request->name, again.name);
   free(bytes);
@@ -66,7 +67,8 @@ static size_t replace(uint8_t *data, size_t size, size_t max_size, unsigned seed
                                       .name = "actor/0/1",
                                       .environment = "tmaze(length=20)",
                                       .num_environments = 1 + (int)(seed >> 4) % 100,
-                                      .role = (enum wire_role)(seed >> 3 & 1)};
+                                      .role = (enum wire_role)(seed >> 3 & 1),
+                                      .shared_rows = seed >> 5 & 1};
   struct space *space = &request.space;
   space->num_tensors = 1 + (int)(seed >> 8) % SPACE_MAX_TENSORS;
   for (int i = 0; i < space->num_tensors; i++)

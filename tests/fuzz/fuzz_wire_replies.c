@@ -30,7 +30,8 @@ static void try_join(const uint8_t *data, size_t size) {
   CHECK(wire_unpack_join_reply(&again, packed, bytes, &error) == STATUS_OK, "%s", error.text);
   CHECK(again.run_id == reply.run_id && again.first_environment == reply.first_environment &&
             again.episode_seed_stride == reply.episode_seed_stride &&
-            again.num_environments == count &&
+            again.num_environments == count && again.shared_process == reply.shared_process &&
+            again.shared_file == reply.shared_file &&
             memcmp(again.environment_seed, reply.environment_seed,
                    (size_t)count * sizeof(uint64_t)) == 0,
         "another reply");
@@ -110,7 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 static uint8_t *make_join(size_t *size, unsigned seed) {
   uint64_t seeds[] = {seed, 0, UINT64_MAX};
-  struct wire_join_reply reply = {seed, seed >> 5, 1 + (int)(seed >> 3) % 3, seeds, seed >> 7};
+  struct wire_join_reply reply = {seed,      seed >> 5, 1 + (int)(seed >> 3) % 3, seeds, seed >> 7,
+                                  seed >> 9, seed >> 11};
   return wire_pack_join_reply(&reply, size);
 }
 

@@ -155,7 +155,7 @@ static enum status act(const char *address, const struct space *space, struct er
                                       .num_environments = K};
   struct wire_layout layout;
   wire_layout_of_space(&layout, space, K);
-  struct link_config config = {address, NULL, &request, &layout, 2000000};
+  struct link_config config = {address, NULL, &request, &layout, 2000000, false};
   struct link *link = link_create(&config);
   uint8_t observation[K * 16] = {0}, flags[K] = {STEP_FIRST, STEP_FIRST};
   float reward[K] = {0};

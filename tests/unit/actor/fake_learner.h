@@ -18,10 +18,11 @@
 #include <cmocka.h>
 
 #include "common/base/clock.h"
+#include "common/base/shared_rows.h"
 #include "common/rpc/server.h"
 #include "common/wire/wire.h"
 
-enum { LEARNER_HOLD = -1, LEARNER_MAX_K = 8, LEARNER_MAX_ROW = 64, LEARNER_RUN_ID = 77 };
+enum { LEARNER_HOLD = -1, LEARNER_MAX_K = 8, LEARNER_MAX_ROW = 8192, LEARNER_RUN_ID = 77 };
 
 /* What happens to one Join and to the stream that follows it. */
 struct learner_act {
@@ -31,6 +32,9 @@ struct learner_act {
   enum rpc_code end;
   const char *end_text;
   int lease_more; /* leases so many environments more than were asked for */
+  /* answers a wish for shared memory, with a descriptor so many too high */
+  bool shares;
+  int other_file;
 };
 
 struct learner {
@@ -45,6 +49,7 @@ struct learner {
   int64_t join_us[16];
   struct wire_join_request request;
   struct wire_layout layout;
+  struct shared_rows shared;        /* of the last Join */
   uint64_t run_id[16];              /* per Join: what its stream was tied to */
   uint8_t flags[64][LEARNER_MAX_K]; /* per message */
   float reward[64][LEARNER_MAX_K];
@@ -70,10 +75,25 @@ static inline const struct learner_act *learner_present_act(void) {
   return &learner.act[i < learner.num_acts ? i : learner.num_acts - 1];
 }
 
+static inline void learner_share(struct wire_join_reply *reply) {
+  const struct learner_act *act = learner_present_act();
+  shared_rows_deinit(&learner.shared);
+  if (!act->shares || !learner.request.shared_rows) return;
+  size_t bytes = learner.layout.wire_bytes * (size_t)learner.layout.num_environments;
+  struct error error;
+  if (shared_rows_create(&learner.shared, bytes, reply->run_id, &error) != STATUS_OK) abort();
+  reply->shared_process = (uint32_t)getpid();
+  reply->shared_file = (uint32_t)(learner.shared.file + act->other_file);
+}
+
 static inline void learner_lease(struct rpc_stream *stream, int more) {
   static uint64_t seed[LEARNER_MAX_K] = {500, 600, 700, 800};
-  struct wire_join_reply reply = {LEARNER_RUN_ID, 4, learner.request.num_environments + more, seed,
-                                  1};
+  struct wire_join_reply reply = {.run_id = LEARNER_RUN_ID,
+                                  .first_environment = 4,
+                                  .num_environments = learner.request.num_environments + more,
+                                  .environment_seed = seed,
+                                  .episode_seed_stride = 1};
+  learner_share(&reply);
   size_t bytes;
   uint8_t *packed = wire_pack_join_reply(&reply, &bytes);
   rpc_stream_finish(stream, RPC_OK, "", packed, bytes);
@@ -111,6 +131,7 @@ static inline void learner_note(const struct wire_span *spans, int n, int messag
       .flags = flags,
       .episodes = learner.episodes,
       .max_episodes = LEARNER_MAX_K,
+      .shared = learner.shared.data,
   };
   struct error error;
   if (wire_decode_steps(&rows, spans, n, &learner.layout, &error) != STATUS_OK) abort();
@@ -193,6 +214,7 @@ static inline void learner_stop(void) {
   rpc_server_cancel_all(learner.server);
   pthread_join(learner.thread, NULL);
   rpc_server_destroy(learner.server);
+  shared_rows_deinit(&learner.shared);
 }
 
 /* Waits up to 5 s for a counter to reach a value. */

@@ -25,7 +25,7 @@ static void open_link(const char *address, int64_t reconnect_us) {
       .role = WIRE_ROLE_EVAL,
   };
   wire_layout_of_space(&layout, &request.space, K);
-  struct link_config config = {address, NULL, &request, &layout, reconnect_us};
+  struct link_config config = {address, NULL, &request, &layout, reconnect_us, false};
   link_ = link_create(&config);
 }
 
@@ -101,6 +101,88 @@ static void rows_out_actions_back(void **state) {
   assert_int_equal(exchange(), STATUS_DONE);
   link_destroy(link_);
   learner_stop();
+}
+
+/* ---- shared rows */
+
+enum { WIDE = 8192 }; /* bytes of a row: two are enough to be shared */
+
+static void open_wide(const char *address, int bytes, bool shared_rows) {
+  struct wire_join_request request = {
+      .protocol = WIRE_PROTOCOL,
+      .name = "actor/0/0",
+      .environment = "fake",
+      .space = {.num_tensors = 1, .tensor = {{"x", DTYPE_UINT8, 1, {bytes}}}, .discrete = 20},
+      .num_environments = K};
+  wire_layout_of_space(&layout, &request.space, K);
+  struct link_config config = {address, NULL, &request, &layout, 10000000, shared_rows};
+  link_ = link_create(&config);
+}
+
+/* One message whose rows are full of `byte`: they reach the learner. */
+static void exchange_wide(uint8_t *where, int bytes, uint8_t byte) {
+  struct env_pool_rows wide = {where, reward, flags, episodes, 0};
+  memset(where, byte, (size_t)(K * bytes));
+  assert_int_equal(link_exchange(link_, actions, &wide, &error), STATUS_OK);
+  learner_sync();
+  assert_int_equal(learner.observation[0], byte);
+  assert_int_equal(learner.observation[K * bytes - 1], byte);
+  learner_sync();
+}
+
+static void close_wide(void) {
+  link_destroy(link_);
+  learner_stop();
+}
+
+static void rows_are_shared(void **state) {
+  (void)state;
+  static const struct learner_act act = {.messages = 2, .end = RPC_UNAVAILABLE, .shares = true};
+  learner_start(&act, 1);
+  open_wide(learner.address, WIDE, true);
+  assert_int_equal(join(), STATUS_OK);
+  uint8_t *shared = link_shared_rows(link_);
+  assert_non_null(shared);
+  learner_sync();
+  assert_true(learner.request.shared_rows);
+  learner_sync();
+  exchange_wide(shared, WIDE, 1);
+  /* Rows that stand elsewhere go in their message. */
+  static uint8_t own[K * WIDE];
+  exchange_wide(own, WIDE, 2);
+  assert_int_equal(exchange(), STATUS_UNAVAILABLE);
+  /* Another lease has memory of its own. */
+  assert_int_equal(join(), STATUS_OK);
+  exchange_wide(link_shared_rows(link_), WIDE, 3);
+  close_wide();
+}
+
+static void where_rows_are_not_shared_they_go_in_messages(void **state) {
+  (void)state;
+  static const struct {
+    struct learner_act act;
+    int bytes;
+    bool wanted, asks;
+  } cases[] = {
+      {{.messages = 9}, WIDE, true, true}, /* an older learner */
+      {{.messages = 9, .shares = true, .other_file = 1}, WIDE, true, true},
+      {{.messages = 9, .shares = true}, WIDE, false, false},
+      {{.messages = 9, .shares = true}, WIDE - 1, true, false},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    static uint8_t own[K * WIDE];
+    learner_start(&cases[i].act, 1);
+    open_wide(learner.address, cases[i].bytes, cases[i].wanted);
+    for (int lease = 0; lease < 2; lease++) {
+      assert_int_equal(join(), STATUS_OK);
+      learner_sync();
+      assert_int_equal(learner.request.shared_rows, lease == 0 && cases[i].asks);
+      learner_sync();
+      assert_null(link_shared_rows(link_));
+      exchange_wide(own, cases[i].bytes, 5);
+    }
+    close_wide();
+  }
 }
 
 /* How Join and Play may end, and what is told. */
@@ -259,6 +341,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(verdicts),
       cmocka_unit_test(rows_out_actions_back),
+      cmocka_unit_test(rows_are_shared),
+      cmocka_unit_test(where_rows_are_not_shared_they_go_in_messages),
       cmocka_unit_test(endings_are_told),
       cmocka_unit_test(backs_off),
       cmocka_unit_test(gives_up_in_time),

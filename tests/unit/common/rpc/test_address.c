@@ -68,7 +68,9 @@ static void good_addresses_work(void **state) {
   struct error error;
   assert_int_equal(try_address("0.0.0.0:0", &error), STATUS_OK);
   assert_int_equal(try_address("localhost:0", &error), STATUS_OK);
-  assert_true(address_is_local("localhost:0"));
+  assert_true(address_is_local("localhost:0") && address_is_local("127.0.0.1:1"));
+  assert_true(address_is_local("[::1]:1") && address_is_local("unix:/tmp/a"));
+  assert_false(address_is_local("10.0.0.1:1") || address_is_local("learner-0:1"));
 }
 
 static void a_port_serves_one_server(void **state) {

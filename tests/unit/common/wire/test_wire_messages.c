@@ -113,7 +113,8 @@ static struct wire_join_request sample(void) {
                                                 .low = {-1, -INFINITY},
                                                 .high = {1, INFINITY}},
                                       .num_environments = 16,
-                                      .role = WIRE_ROLE_EVAL};
+                                      .role = WIRE_ROLE_EVAL,
+                                      .shared_rows = true};
   return request;
 }
 
@@ -129,6 +130,7 @@ static void a_join_request_crosses(void **state) {
   assert_string_equal(received.environment, request.environment);
   assert_int_equal(received.num_environments, 16);
   assert_int_equal(received.role, WIRE_ROLE_EVAL);
+  assert_true(received.shared_rows);
   assert_int_equal(space_compare(&request.space, "here", &received.space, "there", NULL),
                    STATUS_OK);
 }
@@ -428,12 +430,14 @@ static void spaces_differ_in_words(void **state) {
 static void a_join_reply_crosses(void **state) {
   (void)state;
   uint64_t seeds[3] = {1, UINT64_MAX, 1ull << 40};
-  struct wire_join_reply reply = {0x123456789abcdefull, 48, 3, seeds, 1ull << 33}, received;
+  struct wire_join_reply reply = {0x123456789abcdefull, 48, 3, seeds, 1ull << 33, 1u << 22, 31},
+                         received;
   size_t size;
   uint8_t *bytes = wire_pack_join_reply(&reply, &size);
   assert_int_equal(wire_unpack_join_reply(&received, bytes, size, NULL), STATUS_OK);
   assert_true(received.run_id == reply.run_id &&
               received.episode_seed_stride == reply.episode_seed_stride);
+  assert_true(received.shared_process == 1u << 22 && received.shared_file == 31);
   assert_int_equal(received.first_environment, 48);
   assert_int_equal(received.num_environments, 3);
   assert_memory_equal(received.environment_seed, seeds, sizeof(seeds));

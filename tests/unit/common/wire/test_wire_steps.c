@@ -214,11 +214,11 @@ static void what_is_encoded_is_decoded(void **state) {
       sent.flags[k] = round % 3 ? valid[oracle_below(&random, 5)] : 0;
     }
     size_t bound = wire_steps_header_bound(K, sent.rows.num_episodes);
+    size_t body = layout.wire_bytes * (size_t)K;
     size_t header =
         wire_encode_steps_header(message, bound, sent.rows.run_id, sent.reward, sent.flags,
-                                 sent.episodes, sent.rows.num_episodes, &layout);
+                                 sent.episodes, sent.rows.num_episodes, K, body);
     assert_in_range(header, 1, bound);
-    size_t body = layout.wire_bytes * (size_t)K;
     for (size_t i = 0; i < body; i++) message[header + i] = (uint8_t)oracle_random(&random);
     oracle_rows_init(&received);
     assert_true(oracle_decode(&received, message, header + body, &layout));

@@ -170,13 +170,10 @@ static inline void join_refused(struct fixture *f, const struct wire_join_reques
 
 static inline void send_steps(struct rpc_stream *stream, uint64_t run_id, const uint8_t flags[K],
                               float value, const struct wire_episode *episodes, int num_episodes) {
-  struct space space = space_of(4);
-  struct wire_layout layout;
-  wire_layout_of_space(&layout, &space, K);
   uint8_t message[8192];
   const float reward[K] = {0, 0};
   size_t n = wire_encode_steps_header(message, sizeof(message), run_id, reward, flags, episodes,
-                                      num_episodes, &layout);
+                                      num_episodes, K, K * 16);
   for (int i = 0; i < K * 4; i++) memcpy(message + n + 4 * i, &value, 4);
   loopback_send(stream, message, n + K * 16);
 }
