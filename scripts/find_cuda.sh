@@ -14,12 +14,12 @@ folders=(${CUDA_HOME:+"$CUDA_HOME"} ${CUDA_PATH:+"$CUDA_PATH"} /usr/local/cuda
 library() {
   local folder path
   for folder in "${folders[@]}"; do
-    for path in "$folder"/{,extras/CUPTI/}lib{64,}/"$1".so*; do
+    for path in "$folder"/{,extras/CUPTI/}lib{64,}/"$1"*; do
       echo "$path"
       return
     done
   done
-  ldconfig -p 2>/dev/null | awk -v name="$1.so" 'index($1, name) == 1 {print $NF; exit}'
+  ldconfig -p 2>/dev/null | awk -v name="$1" 'index($1, name) == 1 {print $NF; exit}'
 }
 
 # program NAME
@@ -34,9 +34,9 @@ program() {
 case "${1:-}" in
   nvcc) program nvcc ;;
   sanitizer) program compute-sanitizer ;;
-  cupti) library libcupti ;;
-  blas) library libcublasLt ;;
-  dnn) library libcudnn ;;
+  cupti) library libcupti.so ;;
+  blas) library libcublasLt.so.13 ;; # the plugin's, of CUDA 13
+  dnn) library libcudnn.so ;;
   dnn_headers)
     for folder in "${folders[@]}"; do
       [ -e "$folder/include/cudnn.h" ] && echo "$folder/include" && exit

@@ -59,7 +59,11 @@ else
   row "✗" nvcc "missing: without it no plugin is built; scripts/setup.sh cuda installs it"
 fi
 blas=$("$root/scripts/find_cuda.sh" blas)
-if [ -n "$blas" ]; then row "✓" cuBLAS "$blas"; else row "✗" cuBLAS "products are slower"; fi
+if [ -n "$blas" ]; then
+  row "✓" cuBLAS "$blas"
+else
+  row "✗" cuBLAS "none of CUDA 13: large products are slower"
+fi
 dnn=$("$root/scripts/find_cuda.sh" dnn)
 if [ -n "$dnn" ]; then row "✓" cuDNN "$dnn"; else row "✗" cuDNN "convolutions do without"; fi
 gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null)

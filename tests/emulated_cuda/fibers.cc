@@ -2,10 +2,11 @@
  * fiber from the moment that it has to wait for others; one that never waits is an iteration of a
  * loop. Blocks and threads begin in the order that the machine asks for: what depends on it is a
  * race, of blocks or of threads between two barriers. On a machine with `races` a fiber is a thread
- * of its own to ThreadSanitizer, and barriers, warp functions, a block's begin and its end are the
- * only order between them: it reports a race of two threads of a block in whatever order they have
- * run, if they are on two fibers. That takes five times as long; else a block is one thread to it.
- * Of edges there are two each, used in turn like the values beside them. */
+ * of its own to ThreadSanitizer, and barriers, of warps too, a block's begin and its end are the
+ * only order between them (and matrix instructions, whose emulation needs it): it reports a race of
+ * two threads of a block in whatever order they have run, if they are on two fibers. That takes
+ * five times as long; else a block is one thread to it. Of edges there are two each, used in turn
+ * like the values beside them. */
 #include <sys/mman.h>
 
 #include "internal.h"
@@ -321,8 +322,8 @@ int emulated_lane() {
   return scheduler_of_thread->current->number % LANES;
 }
 
-/* Waits for the lanes of the mask; returns their values. */
-static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
+/* Waits for the lanes of the mask; returns their values. Shuffles and votes order no memory. */
+static const uint64_t *meet_warp(unsigned mask, uint64_t value, bool orders) {
   struct scheduler *s = scheduler_of_thread;
   int number = s->current->number, lane = number % LANES;
   struct warp *warp = &s->warp[number / LANES];
@@ -338,7 +339,7 @@ static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
   unsigned turn = warp->meeting % 2;
   uint64_t *values = warp->value[turn];
   values[lane] = value;
-  release_edge(s, &warp->edge[turn]);
+  if (orders) release_edge(s, &warp->edge[turn]);
   if (warp->arrived + 1 < __builtin_popcount(mask)) {
     warp->waiting[warp->arrived++] = s->current;
     switch_to(s, &s->main);
@@ -347,12 +348,16 @@ static const uint64_t *meet_warp(unsigned mask, uint64_t value) {
     warp->arrived = 0;
     warp->meeting++;
   }
-  acquire_edge(s, &warp->edge[turn]);
+  if (orders) acquire_edge(s, &warp->edge[turn]);
   return values;
 }
 
+void emulated_sync_warp(unsigned mask) {
+  (void)meet_warp(mask, 0, true);
+}
+
 uint64_t emulated_exchange(unsigned mask, uint64_t value, int source) {
-  const uint64_t *values = meet_warp(mask, value);
+  const uint64_t *values = meet_warp(mask, value, false);
   if (source < 0 || source >= LANES || !(mask >> source & 1))
     EMULATED_FAIL("kernel %s: a shuffle reads lane %d, which is not in mask %08x",
                   scheduler_of_thread->work->name, source, mask);
@@ -360,7 +365,7 @@ uint64_t emulated_exchange(unsigned mask, uint64_t value, int source) {
 }
 
 unsigned emulated_ballot(unsigned mask, int value) {
-  const uint64_t *values = meet_warp(mask, value != 0);
+  const uint64_t *values = meet_warp(mask, value != 0, false);
   unsigned bits = 0;
   for (int lane = 0; lane < LANES; lane++)
     if (mask >> lane & 1 && values[lane]) bits |= 1u << lane;

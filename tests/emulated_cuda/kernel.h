@@ -53,6 +53,8 @@ uint64_t emulated_exchange(unsigned mask, uint64_t value, int source);
 /* Bit k: lane k of the mask gave not 0. */
 unsigned emulated_ballot(unsigned mask, int value);
 int emulated_lane();
+/* As the others, and what the lanes did before it is done for those of the mask. */
+void emulated_sync_warp(unsigned mask);
 
 static inline void __syncthreads() {
   emulated_barrier();
@@ -61,7 +63,7 @@ static inline int __syncthreads_or(int value) {
   return emulated_barrier_any(value);
 }
 static inline void __syncwarp(unsigned mask = 0xffffffffu) {
-  emulated_exchange(mask, 0, emulated_lane());
+  emulated_sync_warp(mask);
 }
 static inline unsigned __ballot_sync(unsigned mask, int value) {
   return emulated_ballot(mask, value);

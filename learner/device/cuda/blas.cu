@@ -39,31 +39,27 @@ static enum status load(struct blas *blas, struct error *error) {
   if (version / 10000 != CUBLAS_VER_MAJOR)
     return status_fail(error, STATUS_MISMATCH, "cuBLAS %d.%d is here, the plugin is built for %d",
                        version / 10000, version % 10000 / 100, CUBLAS_VER_MAJOR);
-  cublasStatus_t status = blas->cublasLtCreate(&blas->handle);
-  if (status != CUBLAS_STATUS_SUCCESS)
-    return status_fail(error, STATUS_UNAVAILABLE, "cublasLtCreate: %s",
-                       blas->cublasLtGetStatusName(status));
+  BLAS_CHECK(blas, cublasLtCreate(&blas->handle));
   blas->present = true;
   return STATUS_OK;
 }
 
-/* Once in a process. */
-static void warn_of_library(const struct error *reason) {
+void cuda_blas_warn(const struct blas *blas) {
   static bool warned;
-  char text[sizeof reason->text + 192];
+  char text[sizeof blas->missing.text + 192];
+  if (!blas->missing.text[0]) return;
   if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
   snprintf(text, sizeof text,
            "device cuda: %s: Acorn's own kernel computes products, which is slower where they are "
            "large; scripts/setup.sh cuda installs cuBLAS",
-           reason->text);
+           blas->missing.text);
   cuda_warn(text);
 }
 
 struct blas *cuda_blas(struct cuda *cuda) {
   if (cuda->blas) return (struct blas *)cuda->blas;
   struct blas *blas = (struct blas *)check_alloc(1, sizeof *blas);
-  struct error error;
-  if (!cuda->without[CUDA_BLAS] && load(blas, &error) != STATUS_OK) warn_of_library(&error);
+  if (!cuda->without[CUDA_BLAS]) (void)!load(blas, &blas->missing);
   blas->workspace = cuda->device.ops->alloc(&cuda->device, BLAS_WORKSPACE_BYTES);
   cuda->blas = blas;
   return blas;

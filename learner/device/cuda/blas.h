@@ -1,6 +1,6 @@
 /* What product.cu and weights.cu keep for a device: cuBLASLt, its handle and plans, and copies of
- * weights. The library is loaded when the first is asked for: the program runs without it. Memory
- * is allocated at first use, never while the stream is captured.
+ * weights. The library is loaded when the device first has weights: the program runs without it.
+ * Memory is allocated at first use, never while the stream is captured.
  * Upstream: product.cu, weights.cu, linear.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_BLAS_H
 #define ACORN_LEARNER_DEVICE_CUDA_BLAS_H
@@ -52,7 +52,8 @@ struct kept_weights {
   X(cublasLtMatmul)
 
 struct blas {
-  bool present; /* cuBLASLt has been loaded */
+  bool present;         /* cuBLASLt has been loaded */
+  struct error missing; /* else why; no text: it is not wanted */
 #define BLAS_MEMBER(name) decltype(&::name) name;
   BLAS_FUNCTIONS(BLAS_MEMBER)
 #undef BLAS_MEMBER
@@ -67,6 +68,8 @@ struct blas {
 /* The device's, made at the first call. */
 struct blas *cuda_blas(struct cuda *cuda);
 void cuda_blas_destroy(struct cuda *cuda);
+/* Of a product without a library that is wanted; once in a process. */
+void cuda_blas_warn(const struct blas *blas);
 
 /* Fatal for a status that is no success. */
 #define BLAS_CHECK(blas, call) blas_check(blas, __FILE__, __LINE__, #call, (blas)->call)

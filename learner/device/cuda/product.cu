@@ -139,7 +139,8 @@ static void choose_algorithm(struct blas *blas, struct plan *plan) {
   cublasStatus_t status =
       blas->cublasLtMatmulAlgoGetHeuristic(blas->handle, plan->operation, plan->a, plan->b, plan->c,
                                            plan->c, preference, 1, &found, &count);
-  if (status != CUBLAS_STATUS_NOT_SUPPORTED)
+  /* ARCH_MISMATCH: the GPU is newer than the library. */
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_ARCH_MISMATCH)
     blas_check(blas, __FILE__, __LINE__, "cublasLtMatmulAlgoGetHeuristic", status);
   plan->usable = status == CUBLAS_STATUS_SUCCESS && count > 0;
   if (plan->usable)
@@ -190,9 +191,12 @@ static void multiply_by_plan(struct cuda *cuda, struct plan *plan, const struct 
 static_assert((int)PRODUCT_ROOM_BYTES <= (int)BLAS_WORKSPACE_BYTES, "one workspace for both ways");
 
 void cuda_multiply(struct cuda *cuda, const struct product *p) {
+  CHECK(p->M > 0 && p->N > 0 && p->K > 0, "a product of (%d, %d) and (%d, %d)", p->M, p->K, p->K,
+        p->N);
   CHECK(!p->c_bf16 || !(p->bias || p->add), "a product in bf16 with a bias or added to");
   struct blas *blas = cuda_blas(cuda);
   struct plan *plan = blas->present ? plan_for(cuda, p) : NULL;
+  if (!blas->present) cuda_blas_warn(blas);
   if (plan && plan->usable)
     multiply_by_plan(cuda, plan, p);
   else

@@ -1,6 +1,6 @@
 /* Matrix products, in row-major order, with the bias and ReLU that follow: by cuBLASLt, or by
  * Acorn's own kernel where that is missing or lacks a shape. What cuBLASLt chose for a shape is
- * kept, so that a product costs the host one look-up and one launch.
+ * kept, so that a product costs the host one look-up and one launch, two where its sum is split.
  * Upstream: linear.cu, lstm.cu, conv_columns.cu. Downstream: cublasLt, product_tiles.cu. */
 #ifndef ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H
 #define ACORN_LEARNER_DEVICE_CUDA_PRODUCT_H

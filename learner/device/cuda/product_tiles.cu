@@ -243,7 +243,10 @@ void product_in_tiles(struct cuda *cuda, const struct product *p, bool tf32, flo
   int deep = ceil_of(p->K, SIDE), most = max(min((int)(FULL / tiles), deep / (int)LEAST), 1);
   t.depth = SIDE * ceil_of(deep, most);
   int ranges = ceil_of(p->K, t.depth);
-  if (ranges > 1) t.parts = room;
+  if (ranges > 1) {
+    t.parts = room;
+    POISON_SCRATCH(cuda->stream, room, (size_t)ranges * p->M * p->N * sizeof *room);
+  }
   if (p->bf16)
     launch<bf16, true>(cuda, &t, tiles, ranges);
   else if (tf32)

@@ -467,7 +467,10 @@ KERNEL hand_round(float *y, int race) {
     x[threadIdx.x] = (float)turn;
     __syncwarp();
     sum += x[lane_below];
-    if (turn == 1 || race != LANE_BEFORE_LANE) __syncwarp();
+    if (turn == 1 || race != LANE_BEFORE_LANE)
+      __syncwarp();
+    else
+      sum += 0 * __shfl_xor_sync(ALL_LANES, sum, 1); /* which orders no memory */
   }
   y[grid_first()] = sum;
 }

@@ -651,6 +651,43 @@ static void test_other_ways(void **state) {
   without("together", lstms, "bf16");
 }
 
+/* What a layer of 1s on the diagonal makes of a number. */
+static float through_layer(const char *precision, float number) {
+  enum { ROWS = 70, SIDE = 256 };
+  static float x[ROWS * SIDE], w[SIDE * SIDE], b[SIDE], y[ROWS * SIDE];
+  const struct {
+    float *host;
+    size_t bytes;
+  } arrays[] = {{x, sizeof(x)}, {w, sizeof(w)}, {b, sizeof(b)}, {y, sizeof(y)}};
+  real *own[4];
+  for (int i = 0; i < ROWS * SIDE; i++) x[i] = number;
+  for (int i = 0; i < SIDE; i++) w[i * SIDE + i] = 1;
+  struct device *d = emulated_cuda_create(precision);
+  for (int i = 0; i < 4; i++) {
+    own[i] = d->ops->alloc(d, arrays[i].bytes);
+    d->ops->upload(d, own[i], arrays[i].host, arrays[i].bytes / sizeof(float));
+  }
+  d->ops->weights_changed(d);
+  d->ops->linear_forward(d, own[3], own[0], SIDE, own[1], own[2], ACTIVATION_NONE, ROWS, SIDE,
+                         SIDE);
+  d->ops->download(d, y, own[3], ROWS * SIDE);
+  for (int i = 0; i < 4; i++) d->ops->release(d, own[i]);
+  device_destroy(d);
+  for (int i = 1; i < ROWS * SIDE; i++) assert_true(y[i] == y[0]);
+  return y[0];
+}
+
+/* A number in the middle between two of tf32's, and of bf16's: to nearest, ties away from 0; to
+ * nearest, ties to even. */
+static void test_rounding_without_cublas(void **state) {
+  (void)state;
+  setenv("ACORN_CUDA_WITHOUT", "blas", 1);
+  assert_true(through_layer("float32", 1 + 0x1p-11F) == 1 + 0x1p-11F);
+  assert_true(through_layer("tf32", 1 + 0x1p-11F) == 1 + 0x1p-10F);
+  assert_true(through_layer("bf16", 1 + 0x1p-8F) == 1);
+  unsetenv("ACORN_CUDA_WITHOUT");
+}
+
 /* Products by Acorn's own kernel, each precision somewhere: of layers; those that are added to, of
  * LSTMs; those with many rows, of convolutions. */
 static void test_without_cublas(void **state) {
@@ -681,6 +718,7 @@ int main(void) {
       cmocka_unit_test(test_passes_that_cudnn_lacks),
       cmocka_unit_test(test_other_ways),
       cmocka_unit_test(test_without_cublas),
+      cmocka_unit_test(test_rounding_without_cublas),
       cmocka_unit_test(test_weights_may_change),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
