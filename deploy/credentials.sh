@@ -36,7 +36,10 @@ if [ -z "$rotates" ] && [ -f "$folder/ca.key" ] && ! [ -f "$folder/made" ]; then
 fi
 mkdir -p "$folder/learner" "$folder/actor" && chmod 700 "$folder" && cd "$folder"
 
-fail() { echo "credentials: $*" >&2 && exit 1; }
+fail() {
+  echo "credentials: $*" >&2
+  exit 1
+}
 
 # Each is made beside the one that it replaces, as FILE.new. Once all of them are there, so is the
 # file `made`.
