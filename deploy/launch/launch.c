@@ -65,34 +65,32 @@ struct launch {
 
 static enum status choose_address(struct launch *launch, struct error *error) {
   struct plan *plan = &launch->plan;
-  bool given = options_given(&learner_options_table, &plan->learner, "listen");
+  bool given = plan_learner_given(plan, "listen");
   if (given)
     snprintf(plan->part.listen, PATH_MAX, "%s", plan->learner.listen);
   else
     snprintf(plan->part.listen, PATH_MAX, "unix:%s/socket", launch->private_folder);
   memcpy(plan->part.learner, plan->part.listen, PATH_MAX);
   if (!given || !probe_accepts(plan->part.listen)) return STATUS_OK;
-  return status_fail(
-      error, STATUS_EXISTS,
-      "--listen=%s: something listens there already; stop it, choose another address, "
-      "or leave --listen out",
-      plan->part.listen);
+  return status_fail(error, STATUS_EXISTS,
+                     "--listen=%s: something listens there already; stop it, choose another "
+                     "address, or leave --listen out",
+                     plan->part.listen);
 }
 
 // A run that is resumed has its folder already. An evaluation keeps nothing: it reads a run folder,
 // which may be in use.
 static enum status choose_folders(struct launch *launch, struct error *error) {
-  const struct arguments *arguments = &launch->plan.arguments;
-  char *path = launch->plan.run_folder;
+  struct plan *plan = &launch->plan;
   enum status status = STATUS_OK;
-  if (launch->plan.learner.logdir[0])
-    snprintf(path, sizeof(launch->plan.run_folder), "%s", launch->plan.learner.logdir);
-  else if (!launch->plan.evaluates && !path[0]) {
+  if (plan->learner.logdir[0])
+    snprintf(plan->run_folder, sizeof(plan->run_folder), "%s", plan->learner.logdir);
+  else if (!plan->evaluates && !plan->run_folder[0]) {
     launch->had_runs = access(RUNS_FOLDER, F_OK) == 0;
     char label[RUN_LABEL_BYTES];
-    env_words_label(label, sizeof(label), launch->plan.env_name, launch->plan.learner.env_args);
-    status =
-        run_folder_create(path, PATH_MAX, RUNS_FOLDER, label, arguments->agent, time(NULL), error);
+    env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);
+    status = run_folder_create(plan->run_folder, PATH_MAX, RUNS_FOLDER, label,
+                               plan->arguments.agent, time(NULL), error);
     launch->is_new = status == STATUS_OK;
   }
   return status;
@@ -241,7 +239,6 @@ int main(int argc, char **argv) {
   if (status == STATUS_OK) launch_record_begin(plan, "./run_local.sh", argc, argv);
   if (status == STATUS_OK) status = choose_log_folder(&launch, &error);
   code = status == STATUS_OK ? supervise(&launch) : plan_refuse(plan, &error);
-
   private_folder_remove(launch.private_folder);
   launch_record_follow(plan);
   if (has_ended_well(plan, code)) {

@@ -17,7 +17,7 @@
 
 enum { EXIT_USAGE = 2 };
 
-static bool learner_given(const struct plan *plan, const char *name) {
+bool plan_learner_given(const struct plan *plan, const char *name) {
   return options_given(&learner_options_table, &plan->learner, name);
 }
 
@@ -182,13 +182,13 @@ static enum status take(struct plan *plan, const struct learner_options *earlier
   static const char *const names[] = {"deterministic", "over"};
   enum status status = STATUS_OK;
   for (size_t i = 0; i < sizeof(names) / sizeof(*names) && status == STATUS_OK; i++) {
-    if (learner_given(plan, names[i])) continue;
+    if (plan_learner_given(plan, names[i])) continue;
     const struct option *option = options_find(&learner_options_table, names[i]);
     char *text = options_value_text(option, earlier);
     status = option_value_read(option, &plan->learner, text, path, error);
     free(text);
   }
-  if (status != STATUS_OK || learner_given(plan, "env_args")) return status;
+  if (status != STATUS_OK || plan_learner_given(plan, "env_args")) return status;
   return set_learner(plan, "env_args", earlier->env_args, error);
 }
 

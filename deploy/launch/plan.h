@@ -68,6 +68,8 @@ MUST_CHECK enum status plan_parse(struct plan *plan, const struct arguments_form
  * evaluators with the learner's words for them. Errors: INVALID. */
 MUST_CHECK enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error);
 
+/* Whether the words have that option of the learner. */
+bool plan_learner_given(const struct plan *plan, const char *name);
 /* Whether enough actors here keep the cores busy while others wait: a second stream of each would
  * only double their messages. */
 bool plan_has_one_stream(const struct plan *plan);

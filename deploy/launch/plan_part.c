@@ -13,10 +13,6 @@
 enum { MOST_MORE = 3 }; /* words of a kind of actor */
 static char *const none[] = {NULL};
 
-static bool learner_given(const struct plan *plan, const char *name) {
-  return options_given(&learner_options_table, &plan->learner, name);
-}
-
 static struct option_target learner_of(struct plan *plan) {
   return (struct option_target){&learner_options_table, &plan->learner};
 }
@@ -65,7 +61,7 @@ static enum status set_evaluators(struct plan *plan, struct error *error) {
   const struct plan_part *part = &plan->part;
   int all = part->num_evaluators + part->other_evaluators;
   int64_t envs = all * plan->own.eval_envs;
-  bool room_given = learner_given(plan, "num_eval_envs");
+  bool room_given = plan_learner_given(plan, "num_eval_envs");
   if (part->num_evaluators > 0 && plan->evaluates)
     return status_fail(error, STATUS_INVALID,
                        "--evaluators belong to a run that trains; leave them out with "
@@ -76,7 +72,7 @@ static enum status set_evaluators(struct plan *plan, struct error *error) {
         "--num_eval_envs=%lld is less than the %lld environments of %d evaluators with %d each: "
         "leave it out, or give fewer --evaluators or --eval_envs",
         (long long)plan->learner.num_eval_envs, (long long)envs, all, (int)plan->own.eval_envs);
-  if (part->num_evaluators > 0 && !learner_given(plan, "over") && plan_scores_evaluation(plan))
+  if (part->num_evaluators > 0 && !plan_learner_given(plan, "over") && plan_scores_evaluation(plan))
     set(learner_of(plan), "over", "eval");
   if (room_given || plan->learner.num_eval_envs >= envs) return STATUS_OK;
   char room[32];
@@ -174,8 +170,8 @@ static void complete_peers(struct plan *plan) {
 
 static void complete_learner(struct plan *plan) {
   struct option_target learner = learner_of(plan);
-  if (!learner_given(plan, "listen")) set(learner, "listen", "%s", plan->part.listen);
-  if (!learner_given(plan, "logdir") && plan->run_folder[0])
+  if (!plan_learner_given(plan, "listen")) set(learner, "listen", "%s", plan->part.listen);
+  if (!plan_learner_given(plan, "logdir") && plan->run_folder[0])
     set(learner, "logdir", "%s", plan->run_folder);
   set(learner, "num_envs", "%d", plan->part.num_envs / plan->part.learners);
   set(learner, "exit_with_parent", "true");
@@ -189,7 +185,7 @@ static void complete_actors(struct plan *plan) {
   struct option_target actor = actor_of(plan);
   bool named = options_given(&actor_options_table, &plan->actor, "name");
   set(actor, "env", "%s", plan->learner.env);
-  if (learner_given(plan, "env_args")) set(actor, "env_args", "%s", plan->learner.env_args);
+  if (plan_learner_given(plan, "env_args")) set(actor, "env_args", "%s", plan->learner.env_args);
   if (part->evaluates) set(actor, "role", "eval");
   if (part->actor_name && !named) set(actor, "name", "%s", part->actor_name);
   if (plan_has_one_stream(plan)) set(actor, "streams", "1");

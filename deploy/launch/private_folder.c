@@ -79,11 +79,10 @@ static bool create_in(char path[PRIVATE_FOLDER_BYTES], const char *parent) {
 
 enum status private_folder_create(char path[PRIVATE_FOLDER_BYTES], struct error *error) {
   if (create_in(path, getenv("XDG_RUNTIME_DIR")) || create_in(path, "/tmp")) return STATUS_OK;
-  return status_fail(
-      error, STATUS_IO,
-      "cannot make a folder for the learner's socket in /tmp: %s; give the learner an "
-      "address with --listen=HOST:PORT, or set XDG_RUNTIME_DIR",
-      strerror(errno));
+  return status_fail(error, STATUS_IO,
+                     "cannot make a folder for the learner's socket in /tmp: %s; give the learner "
+                     "an address with --listen=HOST:PORT, or set XDG_RUNTIME_DIR",
+                     strerror(errno));
 }
 
 void private_folder_remove(const char *path) {

@@ -40,7 +40,7 @@ const struct arguments_form task_form = {
 static void choose_addresses(struct task_plan *task) {
   const struct plan *plan = &task->plan;
   struct plan_part *part = &task->plan.part;
-  bool given = options_given(&learner_options_table, &plan->learner, "listen");
+  bool given = plan_learner_given(plan, "listen");
   if (!part->has_learner) {
     snprintf(part->learner, sizeof(part->learner), "%s", task->cluster.learner);
     return;
@@ -81,8 +81,7 @@ static enum status choose_learners(struct task_plan *task, struct error *error) 
   struct plan *plan = &task->plan;
   int learners = task->cluster.num_learners;
   if (learners == 1) return STATUS_OK;
-  if (options_given(&learner_options_table, &plan->learner, "learners") &&
-      plan->learner.learners != learners)
+  if (plan_learner_given(plan, "learners") && plan->learner.learners != learners)
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d, and %s has %d learners: leave it out, since each of several "
                        "hosts runs one",
@@ -98,7 +97,6 @@ static enum status choose_learners(struct task_plan *task, struct error *error) 
 }
 
 static void choose_actors(struct task_plan *task, int on_learner) {
-  const struct deploy_options *own = &task->plan.own;
   struct plan_part *part = &task->plan.part;
   switch (task->cluster.role) {
     case TF_ROLE_LEARNER:
@@ -111,7 +109,7 @@ static void choose_actors(struct task_plan *task, int on_learner) {
       part->other_evaluators = task->cluster.num_evaluators;
       break;
     case TF_ROLE_ACTOR:
-      part->num_actors = (int)own->actors_per_worker;
+      part->num_actors = (int)task->plan.own.actors_per_worker;
       part->first =
           task->cluster.num_learners * on_learner + task->cluster.index * part->num_actors;
       break;
@@ -139,9 +137,8 @@ enum status task_plan_make(struct task_plan *task, struct error *error) {
   choose_actors(task, on_learner);
   choose_addresses(task);
   status = choose_learners(task, error);
-  if (status != STATUS_OK) return status;
-  int64_t beside = (int64_t)task->cluster.num_learners * on_learner;
-  status = plan_size(plan, beside + (int64_t)others * per_worker, error);
+  int64_t all = (int64_t)task->cluster.num_learners * on_learner + (int64_t)others * per_worker;
+  if (status == STATUS_OK) status = plan_size(plan, all, error);
   if (status != STATUS_OK) return status;
   if (plan->part.evaluates) plan->part.envs_per_actor = (int)own->eval_envs;
   plan_commands(plan);
