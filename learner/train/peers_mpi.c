@@ -1,9 +1,9 @@
 /* DESIGN: a meeting is a message of MPI from each to each, with its weight as another one. Nothing
  * blocks: requests are tested in turns, so that a learner that is stopped is given up after the
- * timeout. MPI does not tell that a process has ended: one that ends in order notes it to the
- * others, and the launcher ends the job of one that is killed. After an error requests stay that
- * nothing completes, so all go by memory of this file, which is kept, and MPI is not ended: the
- * launcher ends what is left. */
+ * timeout. MPI does not report that a process has
+ * ended: one that ends in order sends the others a note, and the launcher ends the job of one that
+ * is killed. After an error some requests never complete, so their buffers are owned by this file
+ * and not freed, and MPI is not ended: the launcher ends what is left. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,13 +96,13 @@ static bool is_done(struct mpi *self, int rank, int kind) {
 static void read_note(struct mpi *self, int rank) {
   if (self->is_gone[rank] || !is_done(self, rank, RECEIVE_NOTE)) return;
   int missing = self->note[rank] - 1;
-  self->is_gone[rank] = self->note[rank] == LEAVES;
-  if (self->is_gone[rank]) return;
+  self->is_gone[rank] = missing < 0;
+  if (missing < 0) return;
   await_note(self, rank);
-  if (missing < 0 || missing >= learners_of(self) || self->messages.peers.status != STATUS_OK)
-    return;
+  if (missing >= learners_of(self)) return;
   self->is_gone[missing] = true;
-  (void)!peers_lose(&self->messages.peers, missing, PEERS_TOLD);
+  if (self->messages.peers.status == STATUS_OK)
+    (void)!peers_lose(&self->messages.peers, missing, PEERS_TOLD);
 }
 
 /* ---- one meeting */
@@ -227,10 +227,13 @@ static enum status give_up_gone(struct peers *peers, int rank) {
 }
 
 /* The end of a process, in whatever way, ends those of the others that have not ended MPI: none
- * ends before all have written what they write. */
+ * ends before all have written what they write. After an error one that hangs may not have been
+ * noticed by all, so the wait is the timeout; how long a survivor's checkpoint takes is not known,
+ * and is not added. */
 static void leave(struct peers *peers) {
   struct mpi *self = mpi_of(peers);
-  int64_t end_us = clock_now_us() + LEAVE_US;
+  int64_t timeout_us = peers->config.timeout_ms * (int64_t)1000;
+  int64_t end_us = clock_now_us() + (peers->status == STATUS_OK ? LEAVE_US : timeout_us);
   if (!self->plugin || self->has_left) return;
   self->has_left = true;
   self->leaves = LEAVES;
