@@ -371,6 +371,9 @@ static int run_to_end(struct app *app, int64_t start_us) {
   if (code == 0 && app->interrupted) code = PROCESS_INTERRUPTED;
   write_results(app, saved, code);
   report_close(&app->report);
+  /* In this order: where this learner could not write, another one takes the folder. */
+  folder_close(&app->run.folder);
+  peers_leave(app->run.peers, saved);
   return code;
 }
 
@@ -405,7 +408,7 @@ int main(int argc, char **argv) {
     if (status != STATUS_DONE) log_error("%s", error.text);
     folder_abandon(&app.run.folder);
     if (status != STATUS_DONE) result_file_write_refusal(&app.run, EXIT_USAGE, error.text);
-    peers_leave(app.run.peers);
+    peers_leave(app.run.peers, false);
     return status == STATUS_DONE ? 0 : EXIT_USAGE;
   }
   if (!app.run.evaluates) {
@@ -420,7 +423,6 @@ int main(int argc, char **argv) {
     record_start(&app.run);
   }
   int code = run_to_end(&app, start_us);
-  peers_leave(app.run.peers);
   process_end_within(END_S, code);
   run_destroy(&app.run);
   bool has_supervisor = app.options.exit_with_parent;

@@ -250,8 +250,8 @@ enum status peers_open(struct peers **out, const struct peers_config *config, st
   return status;
 }
 
-void peers_leave(struct peers *peers) {
-  if (peers && peers->way->leave) peers->way->leave(peers);
+void peers_leave(struct peers *peers, bool well) {
+  if (peers && peers->way->leave) peers->way->leave(peers, well);
 }
 
 void peers_close(struct peers *peers) {

@@ -76,7 +76,9 @@ void peers_fail(struct peers *peers, const struct error *error);
  * this one to write. Not for one that the others have given up. */
 bool peers_is_first(struct peers *peers);
 /* After the last meeting or an error, once this learner has written its last file: where the end of
- * one process ends the others (MPI), waits until all have come here, two minutes at most. */
-void peers_leave(struct peers *peers);
+ * one process ends the others (MPI), waits until all have come here: two minutes at most, after an
+ * error the timeout. well: what this learner had to write is written; others do not take it for
+ * lost. */
+void peers_leave(struct peers *peers, bool well);
 
 #endif

@@ -18,8 +18,9 @@
 enum { SEND_WEIGHT, SEND_BODY, RECEIVE_WEIGHT, RECEIVE_BODY, RECEIVE_NOTE, NUM_KINDS };
 enum { IN_MEETING = RECEIVE_NOTE };
 enum { TAG_WEIGHT, TAG_BODY, TAG_NOTE };
-/* In a note: rank + 1 of the one that the sender gives up, or that the sender leaves. */
-enum { LEAVES = 0 };
+/* In a note: rank + 1 of the one that the sender gives up, or that the sender leaves: after a
+ * failure, or with all written that it had to write. */
+enum { LEAVES = 0, LEAVES_WELL = -1 };
 /* Others that write a checkpoint are waited for as long as a supervisor waits. */
 enum { SPINS = 50, REST_US = 20, MOST_REST_US = 1000, LEAVE_US = 120 * 1000 * 1000 };
 
@@ -30,6 +31,7 @@ struct mpi {
   const struct mpi_plugin *plugin;
   bool has_left;
   bool is_gone[PEERS_MAX];   /* it was given up, or has left */
+  bool left_well[PEERS_MAX]; /* and nothing of its is missing */
   unsigned waits[PEERS_MAX]; /* a bit for each kind of a meeting's requests that waits */
   int note[PEERS_MAX], leaves, gives_up;
   double weight[PEERS_MAX];
@@ -97,6 +99,7 @@ static void read_note(struct mpi *self, int rank) {
   if (self->is_gone[rank] || !is_done(self, rank, RECEIVE_NOTE)) return;
   int missing = self->note[rank] - 1;
   self->is_gone[rank] = missing < 0;
+  self->left_well[rank] = self->note[rank] == LEAVES_WELL;
   if (missing < 0) return;
   await_note(self, rank);
   if (missing >= learners_of(self)) return;
@@ -216,10 +219,15 @@ static enum status open_mpi(struct peers *peers, struct error *error) {
   return STATUS_OK;
 }
 
-static bool is_gone(struct peers *peers, int rank) {
-  struct mpi *self = mpi_of(peers);
+static bool has_gone(struct mpi *self, int rank) {
   if (is_other(self, rank)) read_note(self, rank);
   return self->is_gone[rank];
+}
+
+/* One that ended well is no loss: what it had to write is there. */
+static bool is_gone(struct peers *peers, int rank) {
+  struct mpi *self = mpi_of(peers);
+  return has_gone(self, rank) && !self->left_well[rank];
 }
 
 static enum status give_up_gone(struct peers *peers, int rank) {
@@ -230,22 +238,22 @@ static enum status give_up_gone(struct peers *peers, int rank) {
  * ends before all have written what they write. After an error one that hangs may not have been
  * noticed by all, so the wait is the timeout; how long a survivor's checkpoint takes is not known,
  * and is not added. */
-static void leave(struct peers *peers) {
+static void leave(struct peers *peers, bool well) {
   struct mpi *self = mpi_of(peers);
   int64_t timeout_us = peers->config.timeout_ms * (int64_t)1000;
   int64_t end_us = clock_now_us() + (peers->status == STATUS_OK ? LEAVE_US : timeout_us);
   if (!self->plugin || self->has_left) return;
   self->has_left = true;
-  self->leaves = LEAVES;
+  self->leaves = well ? LEAVES_WELL : LEAVES;
   tell_all(self, &self->leaves);
   for (int r = 0; r < learners_of(self) && !peers->is_given_up; r++)
-    while (is_other(self, r) && !is_gone(peers, r) && clock_now_us() < end_us)
+    while (is_other(self, r) && !has_gone(self, r) && clock_now_us() < end_us)
       clock_sleep_us(MOST_REST_US);
 }
 
 static void close_mpi(struct peers *peers) {
   struct mpi *self = mpi_of(peers);
-  leave(peers);
+  leave(peers, false);
   if (self->plugin && peers->status != STATUS_OK) return;
   if (self->plugin) self->plugin->close();
   peers_messages_deinit(&self->messages);

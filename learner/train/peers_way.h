@@ -20,10 +20,10 @@ struct peers_way {
   /* In place; the first `scaled` of n numbers are a mean by weights, the others a sum. */
   enum status (*mean)(struct peers *peers, char *numbers, size_t n, size_t scaled,
                       size_t real_bytes, double weight);
-  bool (*is_gone)(struct peers *peers, int rank);
+  bool (*is_gone)(struct peers *peers, int rank); /* and has not left well */
   /* One that is gone, which the others are told. Returns the first error. */
   enum status (*give_up)(struct peers *peers, int rank);
-  void (*leave)(struct peers *peers); /* NULL: the end of one is none of the others */
+  void (*leave)(struct peers *peers, bool well); /* NULL: the end of one does not end the others */
   void (*close)(struct peers *peers);
 };
 

@@ -149,6 +149,27 @@ for rank in 1 0; do
   pass_if "three learners train" wait_for 30 trains 5000
   kill -STOP "$(of_rank $rank)"
   ended
+# Rank 1 comes to its end 2 s after rank 0 has left.
+library late '#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+void (*signal(int number, void (*handler)(int)))(int) {
+  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+  if (number == SIGTERM && strcmp(program_invocation_short_name, "learner") == 0) sleep(2);
+  return sigaction(number, &action, 0) == 0 ? SIG_DFL : SIG_ERR;
+}'
+words=("$tree/run_local.sh" cartpole vtrace 1 4 --logdir=run --learners_mpi --total_steps=20k)
+mpiexec -n 1 "${words[@]}" : -n 1 env LD_PRELOAD="$work/late.so" "${words[@]}" \
+  >out 2>err </dev/null &
+run=$!
+ended
+pass_if "a run ends whose last learner is late" is "$code $(value reason)" "0 total_steps"
+pass_if "the others are not lost for it" eval '! grep -q "has ended\|as it is" err'
+pass_if "and it writes no checkpoint" is "$(ls run/learner-1/checkpoints)" ""
+rm -rf run
+
   pass_if "where learner $rank hangs the others end after the timeout, and name it" \
     says "learner $rank of 3 did not answer within 5 s"
   is "$code" 0 && failures=$((failures + 1))
