@@ -1,16 +1,20 @@
 /* DESIGN: a meeting is a message of MPI from each to each, with its weight as another one. Nothing
- * blocks: requests are tested in turns, so that a learner that is stopped is given up after the
- * timeout. MPI does not report that a process has
+ * blocks but the start of MPI, which a thread bounds: requests are tested in turns, so that a
+ * learner that is stopped is given up after the timeout. MPI does not report that a process has
  * ended: one that ends in order sends the others a note, and the launcher ends the job of one that
  * is killed. After an error some requests never complete, so their buffers are owned by this file
  * and not freed, and MPI is not ended: the launcher ends what is left. */
+#include <errno.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/thread.h"
 #include "learner/train/mpi_library.h"
 #include "learner/train/peers_messages.h"
 
@@ -23,6 +27,7 @@ enum { TAG_WEIGHT, TAG_BODY, TAG_NOTE };
 enum { LEAVES = 0, LEAVES_WELL = -1 };
 /* Others that write a checkpoint are waited for as long as a supervisor waits. */
 enum { SPINS = 50, REST_US = 20, MOST_REST_US = 1000, LEAVE_US = 120 * 1000 * 1000 };
+enum { EXIT_REFUSED = 2 };
 
 _Static_assert((int)NUM_KINDS *(int)PEERS_MAX <= (int)MPI_PLUGIN_REQUESTS, "room for all requests");
 
@@ -197,12 +202,49 @@ static enum status meet(struct peers_messages *messages) {
 
 /* ---- opened and closed */
 
+struct watch {
+  const struct peers_config *config;
+  sem_t has_started;
+};
+
+/* MPI starts once all processes have come, or never, and cannot be interrupted. */
+static void *watch_start(void *context) {
+  struct watch *self = context;
+  int timeout_ms = self->config->timeout_ms;
+  struct timespec end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  end.tv_sec += timeout_ms / 1000;
+  end.tv_nsec += timeout_ms % 1000 * 1000000L;
+  if (end.tv_nsec >= 1000000000L) end.tv_sec++, end.tv_nsec -= 1000000000L;
+  int failure;
+  while ((failure = sem_clockwait(&self->has_started, CLOCK_MONOTONIC, &end)) && errno == EINTR) {
+  }
+  if (failure == 0) return NULL;
+  log_error(
+      "learner %d of %d: MPI has not started all %d processes within %g s: look at the logs "
+      "of the others, or raise --learners_timeout_s",
+      self->config->rank, self->config->learners, self->config->learners, timeout_ms / 1e3);
+  _exit(EXIT_REFUSED);
+}
+
+static enum status start(struct mpi *self, int *rank, int *size, struct error *error) {
+  struct watch watch = {.config = &self->messages.peers.config};
+  pthread_t thread;
+  sem_init(&watch.has_started, 0, 0);
+  thread_start(&thread, "mpi-start", watch_start, &watch);
+  enum status status = self->plugin->open(rank, size, error);
+  sem_post(&watch.has_started);
+  pthread_join(thread, NULL);
+  sem_destroy(&watch.has_started);
+  return status;
+}
+
 static enum status open_mpi(struct peers *peers, struct error *error) {
   struct mpi *self = mpi_of(peers);
   int rank, size;
   peers_messages_init(&self->messages, meet);
   enum status status = mpi_library_load(&self->plugin, error);
-  if (status == STATUS_OK) status = self->plugin->open(&rank, &size, error);
+  if (status == STATUS_OK) status = start(self, &rank, &size, error);
   if (status != STATUS_OK) self->plugin = NULL;
   if (status != STATUS_OK) return status;
   if (rank != peers->config.rank || size != peers->config.learners) {
