@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -239,12 +240,25 @@ static enum status start(struct mpi *self, int *rank, int *size, struct error *e
   return status;
 }
 
+/* Libraries of MPI set actions of signals, also of those that are ignored (nohup): the learner's
+ * stay. UCX would print backtraces in place of a core. */
+static enum status load_and_start(struct mpi *self, int *rank, int *size, struct error *error) {
+  static const int signals[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+  enum { NUM_SIGNALS = sizeof(signals) / sizeof(*signals) };
+  struct sigaction action[NUM_SIGNALS];
+  for (int i = 0; i < NUM_SIGNALS; i++) sigaction(signals[i], NULL, &action[i]);
+  setenv("UCX_HANDLE_ERRORS", "none", 0);
+  enum status status = mpi_library_load(&self->plugin, error);
+  if (status == STATUS_OK) status = start(self, rank, size, error);
+  for (int i = 0; i < NUM_SIGNALS; i++) sigaction(signals[i], &action[i], NULL);
+  return status;
+}
+
 static enum status open_mpi(struct peers *peers, struct error *error) {
   struct mpi *self = mpi_of(peers);
   int rank, size;
   peers_messages_init(&self->messages, meet);
-  enum status status = mpi_library_load(&self->plugin, error);
-  if (status == STATUS_OK) status = start(self, &rank, &size, error);
+  enum status status = load_and_start(self, &rank, &size, error);
   if (status != STATUS_OK) self->plugin = NULL;
   if (status != STATUS_OK) return status;
   if (rank != peers->config.rank || size != peers->config.learners) {

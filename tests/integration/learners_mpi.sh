@@ -116,6 +116,25 @@ by_mpi 2 vtrace 2 4 --logdir=run --target_return=475 --total_steps=6M --seed=3
 ended 120
 pass_if "two learners solve CartPole" is "$code $(value reason)" "0 target_return"
 pass_if "the other one ends with it" is "$(json run/learner-1/result.json reason)" target_return
+# ignores_hangup: all learners do.
+ignores_hangup() {
+  local pid learners=0
+  for pid in $(pids learner); do
+    says "learner $learners of the 2 of an MPI job" || return
+    (($(sed -n 's/^SigIgn:\t/16#/p' "/proc/$pid/status") & 1)) || return
+    learners=$((learners + 1))
+  done
+  [ "$learners" = 2 ]
+}
+env --default-signal=INT mpiexec -n 2 nohup "${learner[@]}" --logdir=hangup >out 2>err </dev/null &
+run=$!
+listens() { [ -S "$work/s" ] && [ -S "$work/s-1" ]; }
+pass_if "learners under nohup start" wait_for 30 listens
+pass_if "and libraries of MPI leave SIGHUP ignored" ignores_hangup
+kill -TERM "$(pids learner | head -n 1)"
+ended
+pass_if "and no process is left of them" no_process
+
 pass_if "it leaves no checkpoint of its own" is "$(ls run/learner-1/checkpoints)" ""
 episodes_of() { json "$1/result.json" episodes; }
 both_play() { [ "$(episodes_of run)" -gt 50 ] && [ "$(episodes_of run/learner-1)" -gt 50 ]; }
