@@ -68,7 +68,7 @@ library() { cc -shared -fPIC -o "$1.so" "${@:3}" -x c - <<<"$2" || exit 1; }
 library other 'const unsigned acorn_mpi_plugin[2] = {99, 8};'
 pass_if "one of another version is refused with both" learner_says \
   "other.so is of version 99.8, this program needs 1." \
-  env ACORN_MPI_PLUGIN=./other.so "${launched[@]}"
+  env ACORN_MPI_PLUGIN=other.so "${launched[@]}"
 library nothing 'int nothing;'
 pass_if "a library that is none is refused" learner_says "nothing.so is no plugin of this program" \
   env ACORN_MPI_PLUGIN=./nothing.so "${launched[@]}"
