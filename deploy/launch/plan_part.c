@@ -114,6 +114,9 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
     return status_fail(error, STATUS_INVALID,
                        "%lld actors cannot be spread evenly over --learners=%lld: give a multiple",
                        (long long)all_actors, (long long)learners);
+  if (plan->own.spare_learners > 0 && plan->learner.learners_mpi)
+    return status_fail(error, STATUS_INVALID,
+                       "--spare_learners: leave it out; a job of --learners_mpi ends as a whole");
   int64_t here = plan->learner.learners_at[0] ? 1 : learners;
   if (plan->own.spare_learners >= here)
     return status_fail(error, STATUS_INVALID,

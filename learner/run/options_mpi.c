@@ -50,10 +50,11 @@ static enum status take_rank(struct learner_options *options, int rank, bool lis
   return status == STATUS_OK ? set(options, "logdir", text, error) : status;
 }
 
+/* run_local.sh has given the learner that it starts all of it. */
 enum status learner_options_take_mpi(struct learner_options *options, bool listens,
                                      struct error *error) {
   int rank, size;
-  if (!options->learners_mpi || options->learner_rank >= 0) return STATUS_OK;
+  if (!options->learners_mpi) return STATUS_OK;
   if (strcmp(options->mode, "evaluate") == 0)
     return status_fail(error, STATUS_INVALID,
                        "--learners_mpi with --mode=evaluate: one learner plays; leave it out");
@@ -61,6 +62,12 @@ enum status learner_options_take_mpi(struct learner_options *options, bool liste
     return status_fail(error, STATUS_INVALID,
                        "--learners_mpi, and no launcher of MPI has started this process: put "
                        "mpiexec -n N, or srun --mpi=pmi2 -n N, in front of the command");
+  if (listens && options->learner_rank == rank && options->learners == size) return STATUS_OK;
+  if (options->learner_rank >= 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--learner_rank=%lld with --learners_mpi: MPI gives ranks, here %d of %d; "
+                       "leave it out",
+                       (long long)options->learner_rank, rank, size);
   enum status status = check(options, size, error);
   if (status == STATUS_OK) status = set_number(options, "learners", size, error);
   if (status == STATUS_OK) status = set_number(options, "learner_rank", rank, error);

@@ -52,9 +52,17 @@ pass_if "and a second way" learner_says "--learners_file=$work/f, --learners_at=
   "${launched[@]}" --learners_file="$work/f"
 pass_if "and an evaluation" learner_says "--learners_mpi with --mode=evaluate" \
   "${launched[@]}" --mode=evaluate
-pass_if "and a spare learner" learner_says "one has to be left, so at most 0 can be lost" \
+pass_if "and a spare learner" learner_says \
+  "--spare_learners: leave it out; a job of --learners_mpi ends as a whole" \
   env PMI_RANK=1 PMI_SIZE=2 "$tree/run_local.sh" cartpole vtrace 1 --learners_mpi --logdir=no \
   --spare_learners=1
+pass_if "and a rank" learner_says \
+  "--learner_rank=0 with --learners_mpi: MPI gives ranks, here 1 of 2; leave it out" \
+  "${launched[@]}" --learner_rank=0 --learners=2
+pass_if "by run_local.sh, too" learner_says \
+  "--learner_rank=1 with --learners_mpi: MPI gives ranks" \
+  env PMI_RANK=1 PMI_SIZE=2 "$tree/run_local.sh" cartpole vtrace 1 --learners_mpi --logdir=no \
+  --learner_rank=1 --learners=2
 pass_if "and a replay" learner_says "several learners train agents without a replay only" \
   "${launched[@]}" --agent=dqn
 pass_if "run_task.sh refuses it" learner_says "it is run_local.sh's" \

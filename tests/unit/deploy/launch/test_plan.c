@@ -282,6 +282,9 @@ static void by_mpi_each_rank_is_a_learner_with_its_actors(void **state) {
   assert_true(has(plan->run.learner, "--listen=unix:/there"));
   refused("catch vtrace 2 --learners_mpi", "--learners_mpi without --logdir");
   refused("catch vtrace 2 --learners_mpi --logdir=run --learners=3", "MPI has started 2 processes");
+  refused("catch vtrace 2 --learners_mpi --logdir=run --spare_learners=1", "ends as a whole");
+  refused("catch vtrace 2 --learners_mpi --logdir=run --learners=2 --learner_rank=1",
+          "MPI gives ranks, here 1 of 2; leave it out");
   unsetenv("PMI_RANK");
   refused("catch vtrace 2 --learners_mpi --logdir=run", "put mpiexec -n N");
 }

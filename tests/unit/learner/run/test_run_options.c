@@ -341,6 +341,11 @@ static void by_mpi_each_rank_has_its_own_place(void **state) {
                    STATUS_OK);
   assert_string_equal(options.logdir, "run/learner-2");
   assert_string_equal(options.listen, "unix:s");
+  forget();
+  assert_int_equal(
+      read_words("--learners_mpi", "--learners=3", "--learner_rank=1", "--logdir=run", NULL),
+      STATUS_INVALID);
+  assert_non_null(strstr(error.text, "MPI gives ranks, here 2 of 3"));
 }
 
 static void a_run_by_mpi_is_resumed_by_each_rank(void **state) {
