@@ -21,6 +21,7 @@
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/base/thread.h"
+#include "common/cluster/mpi_world.h"
 #include "envs/env_module.h"
 #include "envs/env_words.h"
 #include "envs/registry.h"
@@ -110,6 +111,7 @@ static void apply_process_options(const struct app *app) {
       log_init(options->name, (enum log_level)level);
   }
   if (!options->exit_with_parent) return;
+  mpi_world_leave();
   // No SIGKILL: what environments have started is to end too. One that is stopped ends as well:
   // its process group is an orphan then, and such ones get a SIGHUP and a SIGCONT.
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -1,6 +1,10 @@
 #include "common/cluster/mpi_world.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* False: it is no whole number. */
 static bool read_number(int *out, const char *name) {
@@ -19,4 +23,27 @@ bool mpi_world_find(int *rank, int *size) {
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
     if (read_number(rank, names[i][0]) && read_number(size, names[i][1])) return *rank < *size;
   return false;
+}
+
+int mpi_world_connection(int above) {
+  int file, moved;
+  char text[16];
+  if (!read_number(&file, "PMI_FD")) return -1;
+  if (file > above || (moved = fcntl(file, F_DUPFD, above + 1)) < 0) return file;
+  close(file);
+  snprintf(text, sizeof(text), "%d", moved);
+  setenv("PMI_FD", text, 1);
+  return moved;
+}
+
+void mpi_world_leave(void) {
+  int connection = mpi_world_connection(-1);
+  if (connection > STDERR_FILENO) close(connection);
+  /* Each removal moves the others up. */
+  for (char **at = environ; *at;) {
+    char name[256];
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(*at, "="), *at);
+    bool is_of_mpi = strncmp(name, "PMI", 3) == 0 || strncmp(name, "OMPI_", 5) == 0;
+    if (!is_of_mpi || unsetenv(name) != 0) at++;
+  }
 }

@@ -1,6 +1,8 @@
-/* What an MPI launcher (mpiexec, srun) has told this process, by variables: its rank, and of how
- * many processes. Known before MPI is started, which a run's options have to be read for.
- * Upstream: learner/run/options_mpi.c. Thread: start only. */
+/* What an MPI launcher (mpiexec, srun) has passed to this process by variables: its rank, of how
+ * many processes, and a connection. Known before MPI is started, which a run's options have to be
+ * read for.
+ * Upstream: learner/run/options_mpi.c, deploy/launch/child.c, actor/main.c. Thread: one, at start.
+ */
 #ifndef ACORN_COMMON_CLUSTER_MPI_WORLD_H
 #define ACORN_COMMON_CLUSTER_MPI_WORLD_H
 
@@ -8,5 +10,13 @@
 
 /* False: no launcher has started this process. */
 bool mpi_world_find(int *rank, int *size);
+
+/* The file of the connection to the launcher (PMI_FD), which a program that starts MPI inherits;
+ * -1: none. It is moved above the file `above`, if it is not. */
+int mpi_world_connection(int above);
+
+/* For a process beside a learner, whose code may itself use MPI (mpi4py): closes the connection and
+ * removes the launchers' variables, so that it does not join the job in the learner's place. */
+void mpi_world_leave(void);
 
 #endif

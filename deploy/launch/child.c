@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cluster/mpi_world.h"
+
 /* Plus its number: how a program ends that a signal has stopped in good order. */
 enum { EXIT_SIGNAL = 128 };
 
@@ -34,9 +36,8 @@ static bool set_files(int output, int word) {
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) return false;
   if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0))
     return false;
-  int last = keep_word(word), mpi = getenv("PMI_FD") ? atoi(getenv("PMI_FD")) : -1;
-  if (last > 0 && mpi > last + 1) close_range((unsigned)last + 1, (unsigned)mpi - 1, 0);
-  if (last > 0 && mpi > last) last = mpi;
+  int last = keep_word(word), mpi = mpi_world_connection(-1);
+  if (last > 0 && mpi > last) close_range((unsigned)last + 1, (unsigned)mpi - 1, 0), last = mpi;
   return last > 0 && (close_range((unsigned)last + 1, ~0U, 0) == 0 || errno == ENOSYS);
 }
 
@@ -75,6 +76,7 @@ static int spawn(struct child *child, int output) {
 // No handler of ours runs in the child.
 int child_start(struct child *child, int output) {
   sigset_t all, before;
+  mpi_world_connection(CHILD_WORD);
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, &before);
   int reason = spawn(child, output);

@@ -118,12 +118,6 @@ pass_if "where one is refused before MPI starts, the other ends after the timeou
 pass_if "and no process is left" no_process
 pass_if "and leaves no run" disagree
 
-# ---- a whole run
-
-by_mpi 2 vtrace 2 4 --logdir=run --target_return=475 --total_steps=6M --seed=3
-ended 120
-pass_if "two learners solve CartPole" is "$code $(value reason)" "0 target_return"
-pass_if "the other one ends with it" is "$(json run/learner-1/result.json reason)" target_return
 # ignores_hangup: all learners do.
 ignores_hangup() {
   local pid learners=0
@@ -143,6 +137,12 @@ kill -TERM "$(pids learner | head -n 1)"
 ended
 pass_if "and no process is left of them" no_process
 
+# ---- a whole run
+
+by_mpi 2 vtrace 2 4 --logdir=run --target_return=475 --total_steps=6M --seed=3
+ended 120
+pass_if "two learners solve CartPole" is "$code $(value reason)" "0 target_return"
+pass_if "the other one ends with it" is "$(json run/learner-1/result.json reason)" target_return
 pass_if "it leaves no checkpoint of its own" is "$(ls run/learner-1/checkpoints)" ""
 episodes_of() { json "$1/result.json" episodes; }
 both_play() { [ "$(episodes_of run)" -gt 50 ] && [ "$(episodes_of run/learner-1)" -gt 50 ]; }
@@ -151,42 +151,6 @@ pass_if "one result is printed, the first learner's" is "$(grep -c '^result ' ou
 pass_if "no process is left" no_process
 rm -rf run
 
-# ---- the same bits as by memory
-
-same=(ppo --deterministic --total_steps=60k --normalize_observations --normalize_values
-  --learning_rate_decay=linear)
-run cartpole "${same[@]}" --logdir=by-memory --learners=2 2 4
-ended
-by_mpi 2 ppo 1 4 "${same[@]:1}" --logdir=by-mpi
-ended
-pass_if "with --deterministic the bits are those of learners by memory" \
-  same_bits by-memory by-mpi
-
-# ---- stopped and resumed
-
-by_mpi 2 vtrace 2 4 --logdir=run --total_steps=1e9
-pass_if "a long run trains" wait_for 30 trains 20000
-kill -INT "$run"
-ended
-pass_if "Ctrl-C stops all learners, with a checkpoint" is "$(json run/result.json reason)" signal
-pass_if "no process is left of it" no_process
-first=$(updates_of)
-by_mpi 3 vtrace 1 4 --logdir=run --resume --total_steps=1e9
-goes_on() { says "resuming from the checkpoint of update $((10#$first))," && trains 20000; }
-pass_if "it resumes with another number of learners" wait_for 30 goes_on
-kill -TERM "$(of_rank 2)"
-ended
-pass_if "SIGTERM of one stops all" is "$code $(value reason)" "0 signal"
-rm -rf run
-
-# ---- one hangs
-
-# Rank 0 stops: learner 1 cannot have its folder.
-for rank in 1 0; do
-  by_mpi 3 vtrace 1 4 --logdir=run --total_steps=1e9 --checkpoint_secs=0 --learners_timeout_s=5
-  pass_if "three learners train" wait_for 30 trains 5000
-  kill -STOP "$(of_rank $rank)"
-  ended
 # Rank 1 comes to its end 2 s after rank 0 has left.
 library late '#define _GNU_SOURCE
 #include <errno.h>
@@ -208,6 +172,59 @@ pass_if "the others are not lost for it" eval '! grep -q "has ended\|as it is" e
 pass_if "and it writes no checkpoint" is "$(ls run/learner-1/checkpoints)" ""
 rm -rf run
 
+# ---- the same bits as by memory
+
+same=(ppo --deterministic --total_steps=60k --normalize_observations --normalize_values
+  --learning_rate_decay=linear)
+run cartpole "${same[@]}" --logdir=by-memory --learners=2 2 4
+ended
+by_mpi 2 ppo 1 4 "${same[@]:1}" --logdir=by-mpi
+ended
+pass_if "with --deterministic the bits are those of learners by memory" \
+  same_bits by-memory by-mpi
+
+# ---- stopped and resumed
+
+by_mpi 2 vtrace 2 4 --logdir=run --total_steps=1e9
+pass_if "a long run trains" wait_for 30 trains 20000
+# An actor's environment may use MPI.
+of_launcher() {
+  local pid=$1 name
+  name=$(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^PMI_FD=//p')
+  readlink "/proc/$pid/fd/$name"
+}
+connections=("$(of_launcher "$(of_rank 0)")" "$(of_launcher "$(of_rank 1)")")
+are_apart() {
+  local pid
+  for pid in $(pids actor); do
+    ! readlink "/proc/$pid"/fd/* | grep -qxF "$1" || return
+    ! readlink "/proc/$pid"/fd/* | grep -qxF "$2" || return
+  done
+}
+pass_if "learners have connections to the launcher of MPI" \
+  eval '[[ "${connections[*]}" =~ ^socket:.*\ socket: ]]'
+pass_if "actors have none" are_apart "${connections[@]}"
+kill -INT "$run"
+ended
+pass_if "Ctrl-C stops all learners, with a checkpoint" is "$(json run/result.json reason)" signal
+pass_if "no process is left of it" no_process
+first=$(updates_of)
+by_mpi 3 vtrace 1 4 --logdir=run --resume --total_steps=1e9
+goes_on() { says "resuming from the checkpoint of update $((10#$first))," && trains 20000; }
+pass_if "it resumes with another number of learners" wait_for 30 goes_on
+kill -TERM "$(of_rank 2)"
+ended
+pass_if "SIGTERM of one stops all" is "$code $(value reason)" "0 signal"
+rm -rf run
+
+# ---- one hangs
+
+# Rank 0 stops: learner 1 cannot have its folder.
+for rank in 1 0; do
+  by_mpi 3 vtrace 1 4 --logdir=run --total_steps=1e9 --checkpoint_secs=0 --learners_timeout_s=5
+  pass_if "three learners train" wait_for 30 trains 5000
+  kill -STOP "$(of_rank $rank)"
+  ended
   pass_if "where learner $rank hangs the others end after the timeout, and name it" \
     says "learner $rank of 3 did not answer within 5 s"
   is "$code" 0 && failures=$((failures + 1))

@@ -2,8 +2,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "common/cluster/mpi_world.h"
 
@@ -36,7 +39,45 @@ static void launchers_name_it_by_their_variables(void **state) {
   }
 }
 
+static void the_connection_moves_above_a_file(void **state) {
+  (void)state;
+  int pair[2];
+  char text[16];
+  clearenv();
+  assert_int_equal(mpi_world_connection(3), -1);
+  assert_int_equal(pipe(pair), 0);
+  snprintf(text, sizeof(text), "%d", pair[1]);
+  setenv("PMI_FD", text, 1);
+  assert_int_equal(mpi_world_connection(pair[1] - 1), pair[1]);
+  int moved = mpi_world_connection(pair[1] + 2);
+  assert_in_range(moved, pair[1] + 3, 1023);
+  assert_int_equal(atoi(getenv("PMI_FD")), moved);
+  assert_int_equal(fcntl(pair[1], F_GETFD), -1);
+  assert_int_equal(write(moved, "a", 1), 1);
+  mpi_world_leave();
+  assert_int_equal(fcntl(moved, F_GETFD), -1);
+  assert_int_equal(read(pair[0], text, 1), 1);
+  assert_int_equal(read(pair[0], text, 1), 0);
+  close(pair[0]);
+}
+
+static void one_that_leaves_has_no_variables_of_it(void **state) {
+  (void)state;
+  static const char *const names[] = {"PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
+                                      "PMI_KVS"};
+  clearenv();
+  setenv("PMO", "1", 1);
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) setenv(names[i], "0", 1);
+  setenv("OTHER", "2", 1);
+  mpi_world_leave();
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) assert_null(getenv(names[i]));
+  assert_string_equal(getenv("PMO"), "1");
+  assert_string_equal(getenv("OTHER"), "2");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(launchers_name_it_by_their_variables)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(launchers_name_it_by_their_variables),
+                                     cmocka_unit_test(the_connection_moves_above_a_file),
+                                     cmocka_unit_test(one_that_leaves_has_no_variables_of_it)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
