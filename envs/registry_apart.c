@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/cluster/mpi_world.h"
 #include "envs/registry.h"
 
 enum { LONGEST_S = 1000 * 1000 }; /* that poll can wait for */
@@ -54,6 +55,7 @@ static void answer(struct shared *shared, const struct registry_question *questi
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   on_exit(leave, NULL);
+  mpi_world_leave();
   shared->status = ask(shared, question, &shared->error);
   shared->given = true;
   fflush(stdout);

@@ -1,8 +1,8 @@
 /* What an MPI launcher (mpiexec, srun) has passed to this process by variables: its rank, of how
  * many processes, and a connection. Known before MPI is started, which a run's options have to be
  * read for.
- * Upstream: learner/run/options_mpi.c, deploy/launch/child.c, actor/main.c. Thread: one, at start.
- */
+ * Upstream: learner/run/options_mpi.c, deploy/launch/child.c, actor/main.c,
+ * envs/registry_apart.c. Thread: one, at start. */
 #ifndef ACORN_COMMON_CLUSTER_MPI_WORLD_H
 #define ACORN_COMMON_CLUSTER_MPI_WORLD_H
 

@@ -105,6 +105,23 @@ static void the_answer_comes_back(void **state) {
   assert_int_equal(answer.space.discrete, 4);
 }
 
+static int needs_no_launcher(struct acorn_space *space, const struct acorn_config *config,
+                             char *message, size_t bytes) {
+  return getenv("PMI_RANK") ? crashes(space, config, message, bytes)
+                            : tells(space, config, message, bytes);
+}
+
+/* An environment may use MPI. */
+static void it_is_no_process_of_an_mpi_job(void **state) {
+  (void)state;
+  struct registry_answer answer;
+  struct error error;
+  setenv("PMI_RANK", "0", 1);
+  assert_int_equal(ask(&answer, &error, needs_no_launcher), STATUS_OK);
+  assert_string_equal(getenv("PMI_RANK"), "0");
+  unsetenv("PMI_RANK");
+}
+
 static void the_name_alone_can_be_asked_for(void **state) {
   (void)state;
   struct registry_answer answer;
@@ -181,9 +198,9 @@ static void so_is_that_of_a_constructor(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_answer_comes_back),           cmocka_unit_test(so_does_a_refusal),
-      cmocka_unit_test(the_name_alone_can_be_asked_for), cmocka_unit_test(every_other_end_is_named),
-      cmocka_unit_test(so_is_that_of_a_constructor),
+      cmocka_unit_test(the_answer_comes_back),    cmocka_unit_test(it_is_no_process_of_an_mpi_job),
+      cmocka_unit_test(so_does_a_refusal),        cmocka_unit_test(the_name_alone_can_be_asked_for),
+      cmocka_unit_test(every_other_end_is_named), cmocka_unit_test(so_is_that_of_a_constructor),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
