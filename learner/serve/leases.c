@@ -10,6 +10,12 @@
 #include "common/base/random.h"
 #include "learner/serve/waiting.h"
 
+enum {
+  /* Leases with a descriptor that waits for its Play, which follows the Join of a legitimate client
+   * within milliseconds; so Joins that nothing follows do not take the place of connections. */
+  MAX_UNOPENED = 64,
+};
+
 struct leases {
   struct leases_config config; /* read-only after create */
   int num_slots;               /* max_train + max_eval */
@@ -137,13 +143,24 @@ static uint32_t next_life(struct leases *leases, int first_slot, int count) {
   return leases->config.first_life + life;
 }
 
-/* Without it the actor sends its observations in messages. */
-static void share_rows(struct lease *lease) {
-  struct error error;
+static enum status try_share(const struct leases *leases, struct lease *lease,
+                             struct error *error) {
+  int unopened = 0;
+  for (int i = 0; i < leases->num_slots; i++) unopened += leases->lease[i].shared.file != 0;
+  if (unopened >= MAX_UNOPENED)
+    return status_fail(error, STATUS_EXHAUSTED,
+                       "%d leases with memory to share have sent no message yet", unopened);
   size_t bytes = lease->layout.wire_bytes * (size_t)lease->num_environments;
-  if (shared_rows_create(&lease->shared, bytes, lease->run_id, &error) != STATUS_OK)
-    log_warn("%s sends its observations in messages: %s", lease->name, error.text);
+  return shared_rows_create(&lease->shared, bytes, lease->run_id, error);
+}
+
+/* Without it the actor sends its observations in messages. */
+static void share_rows(struct leases *leases, struct lease *lease) {
+  struct error error;
+  enum status status = try_share(leases, lease, &error);
   lease->shared_file = lease->shared.file;
+  if (status == STATUS_OK) return;
+  log_warn("%s sends its observations in messages: %s", lease->name, error.text);
 }
 
 static void fill_lease(struct leases *leases, struct lease *lease,
@@ -161,7 +178,7 @@ static void fill_lease(struct leases *leases, struct lease *lease,
                   1; /* never 0: that means "not sent" on the wire */
   wire_layout_of_space(&lease->layout, &request->space, count);
   lease->shared_file = 0;
-  if (request->shared_rows) share_rows(lease);
+  if (request->shared_rows) share_rows(leases, lease);
   lease->last_flags = check_alloc((size_t)count, 1);
   lease->started = false;
   lease->steps = 0;

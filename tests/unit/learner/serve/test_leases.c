@@ -144,6 +144,36 @@ static void training_leases_that_end_before_the_run_are_counted(void **state) {
   leases_destroy(leases);
 }
 
+/* A lease of one environment whose actor asks for memory. */
+static struct lease *join_sharing(struct leases *leases, int name, int64_t now_us) {
+  struct wire_join_request request = {.space = space, .num_environments = 1, .shared_rows = true};
+  snprintf(request.name, sizeof(request.name), "a/%d/0", name);
+  struct lease *lease;
+  assert_int_equal(leases_join(leases, &lease, &superseded, &request, now_us, &error), STATUS_OK);
+  return lease;
+}
+
+/* Joins that no Play follows take few descriptors. */
+static void memory_that_waits_for_a_play_is_bounded(void **state) {
+  (void)state;
+  enum { SOME = 64, ALL = 200, SECOND = 1000000 };
+  struct leases *leases = leases_create(&(struct leases_config){.max_train = ALL + 2});
+  struct lease *lease[ALL];
+  for (int i = 0; i < ALL; i++) {
+    lease[i] = join_sharing(leases, i, SECOND);
+    assert_int_equal(lease[i]->shared_file != 0, i < SOME);
+    assert_int_equal(lease[i]->shared.data != NULL, i < SOME);
+  }
+  /* A Play makes room for one more, as does the end of a lease. */
+  play(leases, lease[0], &stream[0]);
+  assert_int_not_equal(join_sharing(leases, ALL, SECOND)->shared_file, 0);
+  assert_int_equal(join_sharing(leases, ALL + 1, SECOND)->shared_file, 0);
+  leases_end(leases, lease[1], false);
+  assert_int_not_equal(join_sharing(leases, ALL + 1, SECOND)->shared_file, 0);
+  leases_end(leases, lease[0], false);
+  leases_destroy(leases);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(training_leases_that_end_before_the_run_are_counted),
@@ -152,6 +182,7 @@ int main(void) {
       cmocka_unit_test(a_refused_join_leaves_its_older_lease),
       cmocka_unit_test(free_ids_that_are_apart_are_named),
       cmocka_unit_test(entries_that_have_not_ended_are_named),
+      cmocka_unit_test(memory_that_waits_for_a_play_is_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
