@@ -14,6 +14,7 @@ enum {
   /* Leases with a descriptor that waits for its Play, which follows the Join of a legitimate client
    * within milliseconds; so Joins that nothing follows do not take the place of connections. */
   MAX_UNOPENED = 64,
+  WARN_PAUSE_US = 10 * 1000 * 1000, /* between two lines of a kind that clients cause */
 };
 
 struct leases {
@@ -30,6 +31,7 @@ struct leases {
   char first_lost[WIRE_MAX_PLAYER_NAME];
   struct waiting waiting; /* deterministic mode: Joins that wait for the others */
   bool collecting;
+  int64_t next_warn_us; /* of memory that is not shared */
 };
 
 struct leases *leases_create(const struct leases_config *config) {
@@ -155,12 +157,13 @@ static enum status try_share(const struct leases *leases, struct lease *lease,
 }
 
 /* Without it the actor sends its observations in messages. */
-static void share_rows(struct leases *leases, struct lease *lease) {
+static void share_rows(struct leases *leases, struct lease *lease, int64_t now_us) {
   struct error error;
   enum status status = try_share(leases, lease, &error);
   lease->shared_file = lease->shared.file;
-  if (status == STATUS_OK) return;
+  if (status == STATUS_OK || now_us < leases->next_warn_us) return;
   log_warn("%s sends its observations in messages: %s", lease->name, error.text);
+  leases->next_warn_us = now_us + WARN_PAUSE_US;
 }
 
 static void fill_lease(struct leases *leases, struct lease *lease,
@@ -178,7 +181,7 @@ static void fill_lease(struct leases *leases, struct lease *lease,
                   1; /* never 0: that means "not sent" on the wire */
   wire_layout_of_space(&lease->layout, &request->space, count);
   lease->shared_file = 0;
-  if (request->shared_rows) share_rows(leases, lease);
+  if (request->shared_rows) share_rows(leases, lease, now_us);
   lease->last_flags = check_alloc((size_t)count, 1);
   lease->started = false;
   lease->steps = 0;

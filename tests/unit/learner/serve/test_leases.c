@@ -8,6 +8,7 @@
 
 #include "learner/serve/leases.h"
 #include "tests/unit/learner/serve/loopback.h"
+#include "tests/unit/support/captured_log.h"
 
 static const struct space space = {
     .num_tensors = 1, .tensor = {{"x", DTYPE_FLOAT32, 1, {4}}}, .discrete = 2};
@@ -153,17 +154,27 @@ static struct lease *join_sharing(struct leases *leases, int name, int64_t now_u
   return lease;
 }
 
-/* Joins that no Play follows take few descriptors. */
+/* Joins that no Play follows take few descriptors, and few lines of the log. */
 static void memory_that_waits_for_a_play_is_bounded(void **state) {
   (void)state;
   enum { SOME = 64, ALL = 200, SECOND = 1000000 };
   struct leases *leases = leases_create(&(struct leases_config){.max_train = ALL + 2});
   struct lease *lease[ALL];
+  captured_start();
   for (int i = 0; i < ALL; i++) {
     lease[i] = join_sharing(leases, i, SECOND);
     assert_int_equal(lease[i]->shared_file != 0, i < SOME);
     assert_int_equal(lease[i]->shared.data != NULL, i < SOME);
   }
+  const char *words = "a/64/0 sends its observations in messages: 64 leases with memory to share";
+  assert_int_equal(captured_count(words), 1);
+  assert_int_equal(captured_count("in messages"), 1);
+  join_sharing(leases, ALL - 1, 11 * SECOND - 1);
+  assert_int_equal(captured_count("in messages"), 1);
+  join_sharing(leases, ALL - 1, 11 * SECOND);
+  assert_int_equal(captured_count("in messages"), 2);
+  captured_stop();
+
   /* A Play makes room for one more, as does the end of a lease. */
   play(leases, lease[0], &stream[0]);
   assert_int_not_equal(join_sharing(leases, ALL, SECOND)->shared_file, 0);
