@@ -57,13 +57,40 @@ enum status shared_rows_create(struct shared_rows *rows, size_t bytes, uint64_t 
                      strerror(reason));
 }
 
-/* The name of an open memory file, as /proc tells it, is its maker's: random, and so no other's. */
-static bool is_the_file(const char *path, uint64_t id) {
+/* NULL, or why the file that `path`, a link in /proc, leads to is not the memory `id`. The name of
+ * a memory file is its maker's: random, and so no other's. */
+static const char *fault_of_name(const char *path, uint64_t id) {
   char name[NAME_BYTES], expected[2 * NAME_BYTES], target[2 * NAME_BYTES];
   name_of(name, id);
   int length = snprintf(expected, sizeof(expected), "/memfd:%s (deleted)", name);
-  return readlink(path, target, sizeof(target)) == length &&
-         memcmp(target, expected, (size_t)length) == 0;
+  ssize_t bytes = readlink(path, target, sizeof(target));
+  if (bytes < 0) return strerror(errno);
+  return bytes == length && memcmp(target, expected, (size_t)length) == 0 ? NULL
+                                                                          : "it is another file";
+}
+
+static const char *fault_of_size(int file, size_t bytes) {
+  struct stat info;
+  int seals = fcntl(file, F_GET_SEALS);
+  if (seals < 0 || fstat(file, &info) != 0) return strerror(errno);
+  if ((seals & SEALS) != SEALS) return "its size is not sealed";
+  return (size_t)info.st_size == bytes ? NULL : "it has another size";
+}
+
+/* Opens and maps it, or returns why not. The descriptor may become another file's between the check
+ * of its name and the opening: so that file is opened without effect, and checked again. */
+static const char *try_open(struct shared_rows *rows, const char *path, size_t bytes, uint64_t id) {
+  const char *fault = fault_of_name(path, id);
+  if (fault) return fault;
+  int own = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (own < 0) return strerror(errno);
+  char own_path[NAME_BYTES];
+  snprintf(own_path, sizeof(own_path), "/proc/self/fd/%d", own);
+  fault = fault_of_name(own_path, id);
+  if (!fault) fault = fault_of_size(own, bytes);
+  if (!fault && !map(rows, own, bytes, PROT_READ | PROT_WRITE)) fault = strerror(errno);
+  close(own);
+  return fault;
 }
 
 enum status shared_rows_open(struct shared_rows *rows, uint32_t process, uint32_t file,
@@ -71,18 +98,12 @@ enum status shared_rows_open(struct shared_rows *rows, uint32_t process, uint32_
   *rows = (struct shared_rows){0};
   char path[NAME_BYTES];
   snprintf(path, sizeof(path), "/proc/%" PRIu32 "/fd/%" PRIu32, process, file);
-  int own = is_the_file(path, id) ? open(path, O_RDWR | O_CLOEXEC) : -1;
-  struct stat info;
-  int seals = own >= 0 ? fcntl(own, F_GET_SEALS) : -1;
-  bool fits = seals >= 0 && (seals & SEALS) == SEALS && fstat(own, &info) == 0 &&
-              (size_t)info.st_size == bytes;
-  bool mapped = fits && map(rows, own, bytes, PROT_READ | PROT_WRITE);
-  if (own >= 0) close(own);
-  if (mapped) return STATUS_OK;
+  const char *fault = try_open(rows, path, bytes, id);
+  if (!fault) return STATUS_OK;
   return status_fail(error, STATUS_NOT_FOUND,
-                     "the learner's memory cannot be opened as %s: it has another user, or runs in "
-                     "another container",
-                     path);
+                     "the learner's memory cannot be opened: %s (for example, the learner has "
+                     "another user, or runs in another container)",
+                     fault);
 }
 
 void shared_rows_close_file(struct shared_rows *rows) {

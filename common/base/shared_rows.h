@@ -29,8 +29,9 @@ MUST_CHECK enum status shared_rows_create(struct shared_rows *rows, size_t bytes
                                           struct error *error);
 
 /* Opens, to be written, what process `process` has made as its descriptor `file`. Another file is
- * never opened, whatever the numbers mean here: in another container or on another host they name
- * other things. Errors: NOT_FOUND; then there is none. */
+ * never mapped, whatever the numbers mean here: in another container or on another host they name
+ * other things. It is opened, without effect, only if the descriptor changes hands meanwhile.
+ * Errors: NOT_FOUND, whose text does not have the numbers; then there is none. */
 MUST_CHECK enum status shared_rows_open(struct shared_rows *rows, uint32_t process, uint32_t file,
                                         size_t bytes, uint64_t id, struct error *error);
 
