@@ -27,14 +27,15 @@ static bool map(struct shared_rows *rows, int file, size_t bytes, int access) {
   return true;
 }
 
-/* Leaves the reserve of descriptors alone, which is for files that are open for a moment. */
+/* Leaves the reserve of descriptors alone, which is for files that are open for a moment. The pages
+ * are allocated here: where there are none left, a process that writes would get SIGBUS. */
 static int make_file(size_t bytes, uint64_t id) {
   char name[NAME_BYTES];
   name_of(name, id);
   int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   errno = EMFILE;
-  if (file > 0 && file < files_room(files_limit()) && ftruncate(file, (off_t)bytes) == 0 &&
+  if (file > 0 && file < files_room(files_limit()) && fallocate(file, 0, 0, (off_t)bytes) == 0 &&
       fcntl(file, F_ADD_SEALS, SEALS) == 0)
     return file;
   int reason = errno;

@@ -23,8 +23,8 @@ struct shared_rows {
   int file; /* the maker's, until the other process has opened it; 0: closed */
 };
 
-/* Makes memory of zeros, to be read; it takes no pages until it is used. `id`, a random number, is
- * how the other process knows it. Errors: EXHAUSTED; then there is none. */
+/* Makes memory of zeros, to be read, with all its pages. `id`, a random number, is how the other
+ * process knows it. Errors: EXHAUSTED; then there is none. */
 MUST_CHECK enum status shared_rows_create(struct shared_rows *rows, size_t bytes, uint64_t id,
                                           struct error *error);
 

@@ -160,6 +160,14 @@ static void a_descriptor_that_changes_hands_is_not_mistaken(void **state) {
   shared_rows_deinit(&other);
 }
 
+/* Pages that are there cannot be missing later, when a process writes. */
+static void it_has_its_pages(void **state) {
+  (void)state;
+  struct stat info;
+  assert_int_equal(fstat(made.file, &info), 0);
+  assert_true(info.st_blocks * 512 >= BYTES);
+}
+
 static void another_user_may_not_open_it(void **state) {
   (void)state;
   if (geteuid() != 0) skip();
@@ -240,6 +248,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(its_size_is_sealed, make, end),
       cmocka_unit_test_setup_teardown(nothing_else_is_opened, make, end),
       cmocka_unit_test_setup_teardown(a_descriptor_that_changes_hands_is_not_mistaken, make, end),
+      cmocka_unit_test_setup_teardown(it_has_its_pages, make, end),
       cmocka_unit_test_setup_teardown(another_user_may_not_open_it, make, end),
       cmocka_unit_test_setup_teardown(want_of_room_is_reported, make, end),
       cmocka_unit_test_setup_teardown(the_reserve_of_files_is_left_alone, make, end),
