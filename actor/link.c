@@ -37,6 +37,7 @@ struct link {
   struct rpc_channel *channel;
   struct wire_join_reply lease;
   struct shared_rows shared; /* of this lease */
+  struct error unshared;     /* why there is none, as logged; "": there is */
   uint8_t *header;
   size_t header_room;
   void *actions; /* where the running exchange wants them */
@@ -184,7 +185,7 @@ static enum status take_lease(struct link *link, const uint8_t *bytes, size_t si
                      link->lease.num_environments, link->request.num_environments);
 }
 
-/* Where it cannot be opened now it never can: it is not asked for again. */
+/* Each Join asks anew: a learner that has no descriptor to spare now may have one then. */
 static void open_shared_rows(struct link *link) {
   shared_rows_deinit(&link->shared);
   if (!link->request.shared_rows) return;
@@ -192,10 +193,13 @@ static void open_shared_rows(struct link *link) {
   struct error error = {"the learner offers no shared memory"};
   if (lease->shared_process &&
       shared_rows_open(&link->shared, lease->shared_process, lease->shared_file,
-                       link->observation_bytes, lease->run_id, &error) == STATUS_OK)
+                       link->observation_bytes, lease->run_id, &error) == STATUS_OK) {
+    link->unshared.text[0] = '\0';
     return;
+  }
+  if (strcmp(error.text, link->unshared.text) == 0) return;
   log_info("%s: observations go in messages: %s", link->request.name, error.text);
-  link->request.shared_rows = false;
+  link->unshared = error;
 }
 
 /* A finished learner answers a Join with an empty reply: nothing is leased. */

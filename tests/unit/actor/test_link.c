@@ -2,6 +2,7 @@
 #include "tests/unit/actor/fake_learner.h"
 
 #include "actor/link.h"
+#include "tests/unit/support/captured_log.h"
 
 enum { K = 2 };
 
@@ -176,7 +177,7 @@ static void where_rows_are_not_shared_they_go_in_messages(void **state) {
     for (int lease = 0; lease < 2; lease++) {
       assert_int_equal(join(), STATUS_OK);
       learner_sync();
-      assert_int_equal(learner.request.shared_rows, lease == 0 && cases[i].asks);
+      assert_int_equal(learner.request.shared_rows, cases[i].asks);
       learner_sync();
       assert_null(link_shared_rows(link_));
       exchange_wide(own, cases[i].bytes, 5);
@@ -185,7 +186,37 @@ static void where_rows_are_not_shared_they_go_in_messages(void **state) {
   }
 }
 
-/* How Join and Play may end, and what is told. */
+/* Each Join asks anew, and a reason is logged once. */
+static void what_is_not_shared_now_may_be_later(void **state) {
+  (void)state;
+  static const struct learner_act acts[] = {
+      {.messages = 9},
+      {.messages = 9},
+      {.messages = 9, .shares = true, .other_file = 100000},
+      {.messages = 9, .shares = true, .other_file = 100000},
+      {.messages = 9, .shares = true},
+      {.messages = 9, .shares = true, .other_file = 100000},
+  };
+  static const int offers_none[] = {1, 1, 1, 1, 1, 1}, cannot_open[] = {0, 0, 1, 1, 1, 2};
+  static uint8_t own[K * WIDE];
+  learner_start(acts, 6);
+  open_wide(learner.address, WIDE, true);
+  captured_start();
+  for (int i = 0; i < 6; i++) {
+    assert_int_equal(join(), STATUS_OK);
+    uint8_t *shared = link_shared_rows(link_);
+    assert_int_equal(shared != NULL, i == 4);
+    exchange_wide(shared ? shared : own, WIDE, 1);
+    assert_int_equal(captured_count("observations go in messages: the learner offers no"),
+                     offers_none[i]);
+    assert_int_equal(captured_count("observations go in messages: the learner's memory cannot"),
+                     cannot_open[i]);
+  }
+  captured_stop();
+  close_wide();
+}
+
+/* How Join and Play may end, and the words of the error. */
 static const struct {
   struct learner_act act;
   enum status join, exchange;
@@ -350,6 +381,7 @@ int main(void) {
       cmocka_unit_test(a_lease_must_fit),
       cmocka_unit_test(cancel_ends_an_exchange),
       cmocka_unit_test(cancel_ends_a_back_off),
+      cmocka_unit_test(what_is_not_shared_now_may_be_later),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
