@@ -14,6 +14,14 @@ mappings() {
     grep -c '/memfd:acorn-rows-'
 }
 has_mappings() { is "$(mappings "$1")" "$2"; }
+# written PROGRAM: the mappings that have pages, so that a process has used them.
+written() {
+  local pid
+  for pid in $(pids "$1"); do cat "/proc/$pid/smaps"; done 2>/dev/null |
+    awk '/^[0-9a-f]+-/ { rows = /\/memfd:acorn-rows-/ } rows && $1 == "Rss:" && $2 > 0 { n++ }
+         END { print n + 0 }'
+}
+has_written() { is "$(written "$1")" "$2"; }
 # Descriptors that the learner keeps open for actors to come.
 no_descriptors() {
   local pid
@@ -52,6 +60,7 @@ first=$actor
 actor 1 "${slow[@]}" --envs=4 --streams=1
 pass_if "a run by hand shares, too" wait_for 20 has_mappings learner 2
 pass_if "and plays" wait_for 20 metric_passes step 500
+pass_if "its actors write there" wait_for 1 has_written actor 2
 killed "$first"
 pass_if "the memory of an actor that is killed ends" wait_for 20 has_mappings learner 1
 before=$(whole_metric step)

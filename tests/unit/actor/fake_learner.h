@@ -55,7 +55,8 @@ struct learner {
   float reward[64][LEARNER_MAX_K];
   uint8_t observation[LEARNER_MAX_K * LEARNER_MAX_ROW]; /* of the last message, in row layout */
   struct wire_episode episodes[LEARNER_MAX_K];
-  int num_episodes; /* in all messages */
+  int num_episodes;     /* in all messages */
+  size_t message_bytes; /* of the last message with rows */
 
   /* its thread's own */
   int stream_messages;
@@ -162,6 +163,8 @@ static inline void learner_on_steps(void *context, struct rpc_stream *stream,
     rpc_stream_reply(stream, "", 0, "", 0);
     return;
   }
+  learner.message_bytes = 0;
+  for (int i = 0; i < n; i++) learner.message_bytes += spans[i].bytes;
   learner_note(spans, n, atomic_load(&learner.messages));
   learner_sync();
   atomic_fetch_add(&learner.messages, 1);
