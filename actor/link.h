@@ -23,7 +23,7 @@ struct link_config {
   const struct wire_join_request *request; /* copied */
   const struct wire_layout *layout;        /* copied */
   int64_t reconnect_us;                    /* how long to try without hearing from a learner */
-  bool shared_rows;                        /* asks a learner of this host for shared memory */
+  bool shared_rows;                        /* asks for shared memory, where the address is local */
 };
 
 /* What the end of a call means to an actor. */

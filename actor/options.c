@@ -26,8 +26,9 @@ static const struct option rows[] = {
     INT("reconnect_s", reconnect_s, "600", 0, 1e9, LEARNER,
         "how long to try to reach a learner that does not answer"),
     BOOL("shared_rows", shared_rows, "true", LEARNER,
-         "write observations to memory that a learner of this host reads, not into messages, where "
-         "those of a stream have 16 KiB or more"),
+         "write observations to memory that the learner reads, not into messages, where its "
+         "address is local (unix:PATH, localhost, 127.*, [::1]) and those of a stream have 16 KiB "
+         "or more"),
 
     STRING("env", env, "cartpole", ENVIRONMENT,
            "environment: cartpole, catch, tmaze, synthetic, atari:GAME, gym:ID, or the path of "
