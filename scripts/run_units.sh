@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs test programs, two at a time, each in a process of its own; prints the output of those that
 # fail, and in the end "N passed, N failed[, N skipped]" on a line of its own.
-# Usage: scripts/run_units.sh PROGRAM... UNIT_SECONDS (default 120) bounds each program, UNIT_JOBS
+# Usage: scripts/run_units.sh PROGRAM... UNIT_SECONDS (default 300) bounds each program, UNIT_JOBS
 # (default 2) says how many run at once.
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
@@ -12,9 +12,9 @@ trap 'rm -rf "$logs"' EXIT
 run_one() {
   local log=$1/${2//\//,}.log code=0
   # In this process group, so that what ends the script's group ends the program.
-  timeout --foreground -k 5 "${UNIT_SECONDS:-120}" "$2" >"$log" 2>&1 </dev/null || code=$?
+  timeout --foreground -k 5 "${UNIT_SECONDS:-300}" "$2" >"$log" 2>&1 </dev/null || code=$?
   [ $code -eq 124 ] &&
-    echo "stopped after ${UNIT_SECONDS:-120} s, in$(tail -n 1 "$log" | tr -d '[]')" >>"$log"
+    echo "stopped after ${UNIT_SECONDS:-300} s, in$(tail -n 1 "$log" | tr -d '[]')" >>"$log"
   echo "$code $2" >"$log.end"
 }
 export -f run_one
