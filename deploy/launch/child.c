@@ -29,8 +29,7 @@ static int keep_word(int word) {
   return word ? dup2(word, CHILD_WORD) : STDERR_FILENO;
 }
 
-// stdin is empty, stdout and stderr are `output` unless it is negative, everything else is closed
-// but the connection to MPI's launcher.
+// stdin is empty, stdout and stderr are `output` unless it is negative; all else but MPI is closed.
 static bool set_files(int output, int word) {
   int empty = open("/dev/null", O_RDONLY);
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0) return false;
