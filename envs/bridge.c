@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
+
 bool bridge_is_word(const char *word) {
   return strncmp(word, "gym:", 4) == 0 || strcmp(word, "atari") == 0 ||
          strcmp(word, "football") == 0 || strcmp(word, "dmlab") == 0;
@@ -30,8 +32,7 @@ static bool name_library(char name[NAME_MAX + 1]) {
 static void find_library(char path[PATH_MAX + NAME_MAX + 2], const char *name) {
   enum { FOLDERS = 6 };
   char program[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = '\0';
+  files_program(program);
   char first[PATH_MAX + NAME_MAX + 2] = "";
   for (int i = 0; i < FOLDERS; i++) {
     char *slash = strrchr(program, '/');

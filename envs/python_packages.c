@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "envs/bridge.h"
 
 static const char *const names[] = {"gymnasium", "ale_py", "numpy"};
@@ -24,8 +25,7 @@ static void find_prefix(char prefix[PATH_MAX]) {
     return;
   }
   char here[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
-  here[length > 0 ? length : 0] = '\0';
+  files_program(here);
   for (char *slash; (slash = strrchr(here, '/'));) {
     *slash = '\0';
     if (snprintf(prefix, PATH_MAX, "%s/.venv", here) < PATH_MAX && access(prefix, F_OK) == 0)

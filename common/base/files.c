@@ -80,3 +80,8 @@ enum status files_make_folders(const char *path, struct error *error) {
     *p = end;
   }
 }
+
+void files_program(char *path) {
+  ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
+  path[length < 0 ? 0 : length] = '\0';
+}

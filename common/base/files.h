@@ -28,6 +28,9 @@ FILE *files_read(const char *path, const char **why);
 /* A new file in the place of what is at `path`, which may be no file: NULL with errno set. */
 FILE *files_create(const char *path);
 
+/* The path of the program that runs, (PATH_MAX); "" with errno set where it cannot be read. */
+void files_program(char *path);
+
 /* mkdir -p. Errors: IO. */
 MUST_CHECK enum status files_make_folders(const char *path, struct error *error);
 

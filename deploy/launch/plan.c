@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/option_value.h"
 #include "common/base/process.h"
@@ -277,10 +278,9 @@ static enum status check_environment(struct plan *plan, struct error *error) {
 
 // The programs are beside the one that runs.
 static enum status find_programs(char path[PATH_MAX], struct error *error) {
-  ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-  if (length < 0)
+  files_program(path);
+  if (!path[0])
     return status_fail(error, STATUS_IO, "cannot read /proc/self/exe: %s", strerror(errno));
-  path[length] = '\0';
   *strrchr(path, '/') = '\0';
   return STATUS_OK;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "learner/device/libraries.h"
 #include "learner/device/plugin.h"
@@ -23,8 +24,7 @@ static struct {
 /* Without a slash at its end. */
 static void program_folder(char folder[PATH_MAX]) {
   char path[PATH_MAX];
-  ssize_t bytes = readlink("/proc/self/exe", path, sizeof(path) - 1);
-  path[bytes < 0 ? 0 : bytes] = '\0';
+  files_program(path);
   snprintf(folder, PATH_MAX, "%s", dirname(path));
 }
 

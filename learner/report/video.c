@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 
 extern char **environ;
@@ -31,9 +32,8 @@ enum { EXIT_NO_FFMPEG = 9 };
 
 /* The program beside this one. */
 static bool find_watch(char path[PATH_MAX]) {
-  ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-  if (length < 0) return false;
-  path[length] = '\0';
+  files_program(path);
+  if (!path[0]) return false;
   char *name = strrchr(path, '/') + 1;
   if (name + sizeof("watch") > path + PATH_MAX) return false;
   memcpy(name, "watch", sizeof("watch"));

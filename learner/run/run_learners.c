@@ -98,8 +98,7 @@ static enum status spawn(struct run *run, int rank, const char *file, char *cons
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   /* By its path, so that its process has the program's name. */
   char program[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-  program[length < 0 ? 0 : length] = '\0';
+  files_program(program);
   int reason = posix_spawn(&run->learner_process[rank], program, &files, &attributes, all, environ);
   unsetenv(NOTIFY_VARIABLE);
   posix_spawn_file_actions_destroy(&files);

@@ -8,12 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
+
 /* Beside the program. A name without a slash is of this folder: dlopen would search others. */
 static void plugin_path(char path[PATH_MAX + 32]) {
   const char *named = getenv("ACORN_MPI_PLUGIN");
   char program[PATH_MAX];
-  ssize_t bytes = readlink("/proc/self/exe", program, sizeof(program) - 1);
-  program[bytes < 0 ? 0 : bytes] = '\0';
+  files_program(program);
   if (named && *named)
     snprintf(path, PATH_MAX + 32, "%s%s", strchr(named, '/') ? "" : "./", named);
   else
