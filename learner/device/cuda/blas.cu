@@ -1,7 +1,6 @@
 #include "learner/device/cuda/blas.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define TEXT_OF(number) #number
@@ -46,14 +45,11 @@ static enum status load(struct blas *blas, struct error *error) {
 
 void cuda_blas_warn(const struct blas *blas) {
   static bool warned;
-  char text[sizeof blas->missing.text + 192];
-  if (!blas->missing.text[0]) return;
-  if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
-  snprintf(text, sizeof text,
-           "device cuda: %s: Acorn's own kernel computes products, which is slower where they are "
-           "large; scripts/setup.sh cuda installs cuBLAS",
-           blas->missing.text);
-  cuda_warn(text);
+  if (blas->missing.text[0])
+    cuda_warn_once(&warned,
+                   "device cuda: %s: Acorn's own kernel computes products, which is slower where "
+                   "they are large; scripts/setup.sh cuda installs cuBLAS",
+                   blas->missing.text);
 }
 
 struct blas *cuda_blas(struct cuda *cuda) {

@@ -223,8 +223,8 @@ static bool works(const struct dnn *dnn, struct dnn_plan *p, enum dnn_pass pass,
     cuda_failed(__FILE__, __LINE__, "convolution", "cuDNN", dnn->cudnnGetErrorString(status));
   (void)cudaGetLastError();
   p->usable[pass] = false;
-  if (!__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
-    cuda_warn("cuDNN refuses a convolution that it offered; Acorn's own kernels compute it");
+  cuda_warn_once(&warned,
+                 "cuDNN refuses a convolution that it offered; Acorn's own kernels compute it");
   return false;
 }
 

@@ -241,16 +241,13 @@ struct device_recording {
 /* Nothing of it has run. Copies of weights that were to be made in it are not there. */
 static void give_up_recording(struct cuda *cuda, cudaError_t failure) {
   static bool warned;
-  char text[256];
   (void)cudaGetLastError();
   CUDA_CHECK(cudaGetLastError()); /* a kernel's error stays */
   cuda_weights_changed(&cuda->device);
-  if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
-  snprintf(text, sizeof text,
-           "device cuda: operations cannot be recorded (%s: %s): they are given one by one, which "
-           "is slower where they are small",
-           cudaGetErrorName(failure), cudaGetErrorString(failure));
-  cuda_warn(text);
+  cuda_warn_once(&warned,
+                 "device cuda: operations cannot be recorded (%s: %s): they are given one by one, "
+                 "which is slower where they are small",
+                 cudaGetErrorName(failure), cudaGetErrorString(failure));
 }
 
 static bool cuda_record(struct device *d) {

@@ -76,8 +76,8 @@ struct cuda *cuda_of_waiting(struct device *d);
 
 /* A library of CUDA that the plugin is not linked with, as dlopen; NULL: it is nowhere. */
 void *cuda_library(const char *name);
-/* A line in the program's log. */
-void cuda_warn(const char *text);
+/* A line in the program's log, the first time that *warned is false. */
+void cuda_warn_once(bool *warned, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Scratch memory of the operation that is being launched: valid until the next call, so called once
  * in an operation. Not zeroed, 256-byte aligned. CHECKs that it need not grow while the stream is

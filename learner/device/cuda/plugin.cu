@@ -42,7 +42,13 @@ void *cuda_library(const char *name) {
   return host.load_library(name);
 }
 
-void cuda_warn(const char *text) {
+void cuda_warn_once(bool *warned, const char *format, ...) {
+  char text[1024];
+  va_list values;
+  if (__atomic_exchange_n(warned, true, __ATOMIC_RELAXED)) return;
+  va_start(values, format);
+  vsnprintf(text, sizeof text, format, values);
+  va_end(values);
   host.warn(text);
 }
 

@@ -3,7 +3,6 @@
 #include "learner/device/cuda/product.h"
 
 #include <cublasLt.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "learner/device/cuda/blas.h"
@@ -112,13 +111,10 @@ static cublasLtMatmulDesc_t operation_of(struct blas *blas, const struct plan_ke
 
 static void warn_of_shape(const struct plan_key *key) {
   static bool warned;
-  char text[256];
-  if (__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED)) return;
-  snprintf(text, sizeof text,
-           "device cuda: cuBLAS has no algorithm for a product of (%d, %d) and (%d, %d): Acorn's "
-           "own kernel computes it, which is slower",
-           key->M, key->K, key->K, key->N);
-  cuda_warn(text);
+  cuda_warn_once(&warned,
+                 "device cuda: cuBLAS has no algorithm for a product of (%d, %d) and (%d, %d): "
+                 "Acorn's own kernel computes it, which is slower",
+                 key->M, key->K, key->K, key->N);
 }
 
 /* The algorithm that cuBLASLt thinks fastest. The same shape gets the same one on the same GPU. */
