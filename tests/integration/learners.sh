@@ -14,14 +14,6 @@ of_rank() {
   done
 }
 log_of_1() { grep -qF -- "$1" run/logs/learner-1.log; }
-updates_of() { basename "$(newest_checkpoint "${1:-run}")" .acorn | cut -d- -f2; }
-# trains STEPS: the present run has made so many, of its own.
-trains() {
-  local at
-  at=$(sed -n 's/.*resuming from the checkpoint of update [0-9]*, step \([0-9]*\).*/\1/p' err)
-  says "run folder" && metric_passes step $((${at:-0} + $1)) &&
-    metric_passes step "${at:-0}" run/learner-1
-}
 
 # ---- a whole run
 
@@ -54,7 +46,7 @@ pass_if "with --deterministic two runs are the same, bit for bit" same_bits same
 # ---- stopped and resumed
 
 cartpole --learners=2 --total_steps=1e9
-pass_if "a long run trains" wait_for 30 trains 20000
+pass_if "a long run trains" wait_for 30 two_train 20000
 kill -INT "$run"
 ended
 first=$(updates_of)
@@ -62,7 +54,7 @@ pass_if "Ctrl-C stops all learners, with a checkpoint" is "$code $(value reason)
 pass_if "no process is left of it" no_process
 run cartpole vtrace 3 4 --logdir=run --metrics_secs=0.25 --learners=3 --resume --total_steps=1e9 \
   --batch_size=30
-goes_on() { says "resuming from the checkpoint of update $((10#$first))," && trains 20000; }
+goes_on() { says "resuming from the checkpoint of update $((10#$first))," && two_train 20000; }
 pass_if "it resumes with another number of learners" wait_for 30 goes_on
 kill -TERM "$run"
 ended
@@ -76,7 +68,7 @@ for round in $(seq "${ROUNDS:-6}"); do
   resume=--resume
   [ "$round" -gt 1 ] || resume=--no_resume
   cartpole --learners=2 --total_steps=1e9 --checkpoint_secs=0 "$resume"
-  pass_if "round $round: it trains" wait_for 30 trains $((round * 1000 + 5000))
+  pass_if "round $round: it trains" wait_for 30 two_train $((round * 1000 + 5000))
   before=$(updates_of)
   sleep "0.0$((round * 7 % 10))"
   kill -KILL "$(of_rank $killed)"
@@ -94,7 +86,7 @@ for round in $(seq "${ROUNDS:-6}"); do
 done
 cartpole --learners=2 --resume --total_steps=1e9
 pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"
-pass_if "and trains" wait_for 30 trains 5000
+pass_if "and trains" wait_for 30 two_train 5000
 
 # ---- a second job in the same folder
 

@@ -58,7 +58,6 @@ of_rank() {
 }
 first_says() { grep -qF -- "$1" chief-0.log; }
 second_says() { grep -qF -- "$1" learner-0.log; }
-updates_of() { basename "$(newest_checkpoint "$1")" .acorn | cut -d- -f2; }
 # trains STEPS: the present run has made so many, of its own.
 trains() {
   local at

@@ -20,14 +20,6 @@ of_rank() {
     tr '\0' '\n' <"/proc/$pid/cmdline" | grep -qx -- "--learner_rank=$1" && echo "$pid"
   done
 }
-updates_of() { basename "$(newest_checkpoint "${1:-run}")" .acorn | cut -d- -f2; }
-# trains STEPS: the present run has made so many, of its own.
-trains() {
-  local at
-  at=$(sed -n 's/.*resuming from the checkpoint of update [0-9]*, step \([0-9]*\).*/\1/p' err)
-  says "run folder" && metric_passes step $((${at:-0} + $1)) &&
-    metric_passes step "${at:-0}" run/learner-1
-}
 
 # ---- what cannot be
 
@@ -186,7 +178,7 @@ pass_if "with --deterministic the bits are those of learners by memory" \
 # ---- stopped and resumed
 
 by_mpi 2 vtrace 2 4 --logdir=run --total_steps=1e9
-pass_if "a long run trains" wait_for 30 trains 20000
+pass_if "a long run trains" wait_for 30 two_train 20000
 # An actor's environment may use MPI.
 of_launcher() {
   local pid=$1 name
@@ -210,7 +202,7 @@ pass_if "Ctrl-C stops all learners, with a checkpoint" is "$(json run/result.jso
 pass_if "no process is left of it" no_process
 first=$(updates_of)
 by_mpi 3 vtrace 1 4 --logdir=run --resume --total_steps=1e9
-goes_on() { says "resuming from the checkpoint of update $((10#$first))," && trains 20000; }
+goes_on() { says "resuming from the checkpoint of update $((10#$first))," && two_train 20000; }
 pass_if "it resumes with another number of learners" wait_for 30 goes_on
 kill -TERM "$(of_rank 2)"
 ended
@@ -222,7 +214,7 @@ rm -rf run
 # Rank 0 stops: learner 1 cannot have its folder.
 for rank in 1 0; do
   by_mpi 3 vtrace 1 4 --logdir=run --total_steps=1e9 --checkpoint_secs=0 --learners_timeout_s=5
-  pass_if "three learners train" wait_for 30 trains 5000
+  pass_if "three learners train" wait_for 30 two_train 5000
   kill -STOP "$(of_rank $rank)"
   ended
   pass_if "where learner $rank hangs the others end after the timeout, and name it" \
@@ -241,7 +233,7 @@ has_checkpoint() { [ -s "$(newest_checkpoint run)" ]; }
 for rank in 1 0; do
   by_mpi 2 vtrace 2 4 --logdir=run --total_steps=1e9 --checkpoint_secs=1 --resume \
     --learners_timeout_s=5
-  pass_if "two learners train" wait_for 30 trains 20000
+  pass_if "two learners train" wait_for 30 two_train 20000
   pass_if "and write checkpoints" wait_for 30 has_checkpoint
   before=$((10#$(updates_of)))
   kill -KILL "$(of_rank $rank)"
@@ -253,7 +245,7 @@ for rank in 1 0; do
 done
 by_mpi 2 vtrace 2 4 --logdir=run --total_steps=1e9 --resume
 pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"
-pass_if "and trains" wait_for 30 trains 5000
+pass_if "and trains" wait_for 30 two_train 5000
 kill -TERM "$run"
 ended
 finish

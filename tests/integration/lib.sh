@@ -189,6 +189,17 @@ has_gone() { ! grep -qs '^State:[[:blank:]]*[^ZX[:blank:]]' "/proc/$1/status"; }
 # newest_checkpoint RUN: its file, by its name.
 newest_checkpoint() { printf '%s\n' "$1"/checkpoints/checkpoint-*.acorn | tail -n 1; }
 
+# updates_of [RUN]: of its newest checkpoint, as its name has them.
+updates_of() { basename "$(newest_checkpoint "${1:-run}")" .acorn | cut -d- -f2; }
+
+# two_train STEPS: two learners of the run in the folder run have made so many of its own.
+two_train() {
+  local at
+  at=$(sed -n 's/.*resuming from the checkpoint of update [0-9]*, step \([0-9]*\).*/\1/p' err)
+  says "run folder" && metric_passes step $((${at:-0} + $1)) &&
+    metric_passes step "${at:-0}" run/learner-1
+}
+
 # json FILE KEY: a member of an object in a file; a path of keys and indices, a.0.b. Empty where it
 # is null or not there.
 json() {
