@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Two learners against one, on one machine: CPU time of a reduction between them over that of a copy
 # of the array; CPU time of the learners per step, with the same streams spread over both.
-# A batch of inference starts at the latest 5 ms after its first row (--max_wait_us), so at a low
-# rate two learners make twice as many batches, each with a fixed cost: hence two rates.
-# Usage: tests/bench/learners.sh [STREAMS] [SECONDS] [PAIRS] [STEP_MS...]  (by default 1000 10 3
-# 50 20)
+# At 50 ms a step the clients wait for their steps. Faster ones fill two cores, and then rows of one
+# learner come in lumps: fewer batches, each with a fixed cost, which is not a learner's doing.
+# Usage: tests/bench/learners.sh [STREAMS] [SECONDS] [PAIRS] [STEP_MS...]  (by default 1000 10 5
+# 50)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-streams=${1:-1000} seconds=${2:-10} pairs=${3:-3} steps_ms=("${@:4}")
-[ ${#steps_ms[@]} -gt 0 ] || steps_ms=(50 20)
+streams=${1:-1000} seconds=${2:-10} pairs=${3:-5} steps_ms=("${@:4}")
+[ ${#steps_ms[@]} -gt 0 ] || steps_ms=(50)
+# On cores of their own: else what is compared is how often clients take a learner's core.
+learners_on=0 clients_on=1-$(($(nproc) - 1))
+[ "$(nproc)" -gt 1 ] || clients_on=0
 client=build/tests/bench/bench_streams reduction=build/tests/bench/bench_reduction
 need $client $reduction
 
@@ -26,8 +29,9 @@ start_clients() {
   local rank
   clients=()
   for ((rank = 0; rank < $1; rank++)); do
-    $client "127.0.0.1:$(($2 + rank))" --streams=$((streams / $1)) --shared=100 \
-      --step_ms="$step_ms" --seconds=300 --name="light-$rank" >"$work/client-$rank" 2>&1 &
+    taskset -c "$clients_on" $client "127.0.0.1:$(($2 + rank))" --streams=$((streams / $1)) \
+      --shared=100 --step_ms="$step_ms" --seconds=300 --name="light-$rank" \
+      >"$work/client-$rank" 2>&1 &
     clients+=($!)
   done
 }
@@ -36,9 +40,9 @@ start_clients() {
 cost() {
   local port=$((10000 + RANDOM % 20000)) learner before processes
   rm -rf "$work/run"
-  build/learner --env=cartpole --agent=vtrace --num_envs=$((streams / $1)) --learners="$1" \
-    --listen=127.0.0.1:$port --logdir="$work/run" --metrics_secs=2 --total_steps=1e12 \
-    >"$work/out" 2>"$work/err" &
+  taskset -c "$learners_on" build/learner --env=cartpole --agent=vtrace --learners="$1" \
+    --num_envs=$((streams / $1)) --listen=127.0.0.1:$port --logdir="$work/run" \
+    --metrics_secs=2 --total_steps=1e12 >"$work/out" 2>"$work/err" &
   learner=$!
   for _ in $(seq 200); do
     grep -q 'listening on' "$work/err" && break
