@@ -22,7 +22,7 @@
 #include "common/base/clock.h"
 #include "learner/train/peers_way.h"
 
-enum { AREA_BYTES = 1 << 18, LOOK_MS = 50 };
+enum { AREA_BYTES = 1 << 20, LOOK_MS = 50 };
 
 struct slot {
   pthread_mutex_t runs;     /* robust; held by the learner's main thread */
@@ -151,20 +151,28 @@ static enum status mean(struct peers *peers, char *numbers, size_t n, size_t sca
                         size_t real_bytes, double weight) {
   struct memory *self = memory_of(peers);
   int rank = peers->of_device.rank, learners = peers->of_device.learners;
-  struct peers_share share = peers_share(peers, rank, n);
+  char *sums = area_of(self, learners);
   const char *part[PEERS_MAX];
   double weights = 0;
   self->shared->slot[rank].weight = weight;
-  peers_scale(area_of(self, rank), numbers, n, scaled, real_bytes, weight);
+  for (int r = 0; r < learners; r++)
+    if (r != rank)
+      peers_scale(area_of(self, rank), numbers, peers_share(peers, r, n), scaled, real_bytes,
+                  weight);
   if (meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < learners; r++) {
     weights += self->shared->slot[r].weight;
-    part[r] = area_of(self, r) + share.begin * real_bytes;
+    part[r] = area_of(self, r);
   }
-  peers_add(peers, area_of(self, learners) + share.begin * real_bytes, part, share, scaled,
-            real_bytes, weights);
+  const struct peers_sum sum = {numbers, sums, part};
+  peers_add(peers, &sum, peers_share(peers, rank, n), scaled, real_bytes, weight, weights);
   if (meet(self) != STATUS_OK) return peers->status;
-  memcpy(numbers, area_of(self, learners), n * real_bytes);
+  for (int r = 0; r < learners; r++) {
+    struct peers_share share = peers_share(peers, r, n);
+    if (r != rank)
+      memcpy(numbers + share.begin * real_bytes, sums + share.begin * real_bytes,
+             (share.end - share.begin) * real_bytes);
+  }
   return STATUS_OK;
 }
 

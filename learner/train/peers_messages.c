@@ -54,26 +54,25 @@ enum status peers_messages_mean(struct peers *peers, char *numbers, size_t n, si
   struct peers_messages *self = messages_of(peers);
   int rank = peers->of_device.rank, learners = peers->of_device.learners;
   struct peers_share own = peers_share(peers, rank, n);
-  size_t own_bytes = (own.end - own.begin) * real_bytes;
+  size_t own_at = own.begin * real_bytes, own_bytes = (own.end - own.begin) * real_bytes;
   const char *part[PEERS_MAX];
   double weights = 0;
-  peers_scale(self->mine, numbers, n, scaled, real_bytes, weight);
   for (int r = 0; r < learners; r++) {
     struct peers_share share = peers_share(peers, r, n);
-    char *place = r == rank ? self->mine + own.begin * real_bytes
-                            : self->theirs + (size_t)(r - (r > rank)) * own_bytes;
-    part[r] = place;
-    set_message(self, r, self->mine + share.begin * real_bytes,
-                (share.end - share.begin) * real_bytes, place, own_bytes);
+    size_t at = share.begin * real_bytes, bytes = (share.end - share.begin) * real_bytes;
+    char *place = self->theirs + (size_t)(r - (r > rank)) * own_bytes;
+    part[r] = place - own_at;
+    if (r != rank) peers_scale(self->mine, numbers, share, scaled, real_bytes, weight);
+    set_message(self, r, self->mine + at, bytes, place, own_bytes);
   }
   if (meet(self, weight) != STATUS_OK) return peers->status;
   for (int r = 0; r < learners; r++) weights += r == rank ? weight : self->message[r].in_weight;
-  peers_add(peers, self->sum, part, own, scaled, real_bytes, weights);
+  const struct peers_sum sum = {numbers, self->sum, part};
+  peers_add(peers, &sum, own, scaled, real_bytes, weight, weights);
   for (int r = 0; r < learners; r++) {
     struct peers_share share = peers_share(peers, r, n);
-    set_message(self, r, self->sum, own_bytes, numbers + share.begin * real_bytes,
+    set_message(self, r, self->sum + own_at, own_bytes, numbers + share.begin * real_bytes,
                 (share.end - share.begin) * real_bytes);
   }
-  memcpy(numbers + own.begin * real_bytes, self->sum, own_bytes);
   return meet(self, weight);
 }

@@ -53,12 +53,20 @@ struct peers_share {
 };
 struct peers_share peers_share(const struct peers *peers, int rank, size_t n);
 
-/* What a learner brings to a sum: the first `scaled` numbers times its weight. */
-void peers_scale(char *to, const char *numbers, size_t n, size_t scaled, size_t real_bytes,
-                 double weight);
-/* A share of the sum, in the order of ranks: part[r] is that of rank r. `scaled`: of all numbers,
- * as in `mean`; weights: of all learners together. */
-void peers_add(const struct peers *peers, char *sum, const char *const *part,
-               struct peers_share share, size_t scaled, size_t real_bytes, double weights);
+/* Of n numbers, each at its place in these arrays. */
+struct peers_sum {
+  char *numbers;           /* what this learner brings to the sum; its own share becomes the sum */
+  char *sum;               /* so that others read its share there */
+  const char *const *part; /* (learners): what the others have brought, weighted */
+};
+
+/* What a learner brings to another one's share: the first `scaled` of all numbers times its weight,
+ * at their places. */
+void peers_scale(char *to, const char *numbers, struct peers_share share, size_t scaled,
+                 size_t real_bytes, double weight);
+/* A share of the sum, in the order of ranks. `scaled`: of all numbers, as in `mean`; weights: of
+ * all learners together. */
+void peers_add(const struct peers *peers, const struct peers_sum *sum, struct peers_share share,
+               size_t scaled, size_t real_bytes, double weight, double weights);
 
 #endif
