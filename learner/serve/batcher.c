@@ -35,6 +35,7 @@ struct batcher {
   struct row_batch *filling;    /* one that does not run */
   int live_rows, stepping_rows; /* of live clients that are not late */
   int late_clients;
+  bool waited_out; /* the last batch ran because its oldest row had waited */
   int64_t next_late_scan_us;
   /* the last turnarounds, answer to next message, and what follows from them */
   int64_t turnaround[TURNAROUNDS];
@@ -232,6 +233,11 @@ static void scan_late(struct batcher *batcher, int64_t now_us) {
   batcher->next_late_scan_us = now_us + batcher->late_us / 8;
 }
 
+static bool has_waited(const struct batcher *batcher, const struct row_batch *batch,
+                       int64_t now_us) {
+  return now_us - batch->oldest_us >= batcher->config.max_wait_us;
+}
+
 static bool should_run(const struct batcher *batcher, const struct row_batch *batch,
                        int64_t now_us) {
   if (batch->uncommitted > 0 || batch->queued_rows == 0) return false;
@@ -241,7 +247,7 @@ static bool should_run(const struct batcher *batcher, const struct row_batch *ba
   int target = batcher->config.target_rows;
   if (!target) target = (batcher->live_rows + 1) / 2;
   return batch->queued_rows - batch->guest_rows >= target || batcher->stepping_rows == 0 ||
-         now_us - batch->oldest_us >= batcher->config.max_wait_us;
+         has_waited(batcher, batch, now_us);
 }
 
 /* When time alone could change should_run. */
@@ -280,12 +286,21 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   pthread_mutex_lock(&batcher->lock);
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
-  if (may_take(batcher) && should_run(batcher, batch, now_us))
+  if (may_take(batcher) && should_run(batcher, batch, now_us)) {
+    batcher->waited_out = has_waited(batcher, batch, now_us);
     taken = take_locked(batcher);
-  else
+  } else {
     *deadline_us = next_deadline(batcher, batch, now_us);
+  }
   pthread_mutex_unlock(&batcher->lock);
   return taken;
+}
+
+bool batcher_waits_out(struct batcher *batcher) {
+  pthread_mutex_lock(&batcher->lock);
+  bool waits = batcher->waited_out && batcher->filling->queued_rows > 0;
+  pthread_mutex_unlock(&batcher->lock);
+  return waits;
 }
 
 struct row_batch *batcher_take(struct batcher *batcher) {

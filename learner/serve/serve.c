@@ -15,6 +15,7 @@ enum {
   QUEUE_WAIT_US = 100000,
   EXPIRE_US = 1000000,
   LONG_US = 100000,
+  NAP_US = 1000,
   CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
   /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
   SPARE_CALLS = 1000,
@@ -72,12 +73,19 @@ static void end_silent_leases(const struct serve *serve, int64_t now_us) {
 }
 
 /* Handles an event. While the device computes it does not wait for one: the actions are sent as
- * soon as they are there. Returns -1 once the queue has ended. */
+ * soon as they are there. While rows wait for time to pass it sleeps instead, and takes what has
+ * come meanwhile at once: in a large fleet, being woken for each message costs more than reading
+ * it. Returns -1 once the queue has ended. */
 static int poll_inline(const struct queue *queue, int64_t deadline_us) {
   const struct serve *serve = queue->serve;
   bool computes = inference_running(serve->inference) > 0;
-  int handled = rpc_server_poll(serve->server, queue->index, computes ? 0 : deadline_us);
+  bool sleeps = !computes && batcher_waits_out(serve->batcher);
+  int handled = rpc_server_poll(serve->server, queue->index, computes || sleeps ? 0 : deadline_us);
   if (handled == 0 && computes) sched_yield();
+  if (handled == 0 && sleeps) {
+    int64_t left_us = deadline_us - clock_now_us();
+    if (left_us > 0) clock_sleep_us(left_us < NAP_US ? left_us : NAP_US);
+  }
   return handled;
 }
 

@@ -45,6 +45,23 @@ static void runs_when_the_oldest_row_has_waited(void **state) {
   batcher_destroy(batcher);
 }
 
+/* Until it was time that made a batch run, and once it is not, nothing is known of the next one. */
+static void time_alone_is_likely_to_run_the_next_one(void **state) {
+  (void)state;
+  struct batcher *batcher = with_clients(4, 1, 0);
+  send(batcher, 0, 1000);
+  assert_false(batcher_waits_out(batcher));
+  finish(batcher, take(batcher, 6000), 6001);
+  assert_false(batcher_waits_out(batcher)); /* there is nothing to wait with */
+  send(batcher, 0, 7000);
+  assert_true(batcher_waits_out(batcher));
+  send(batcher, 1, 7001);
+  finish(batcher, take(batcher, 7002), 7003);
+  send(batcher, 0, 8000);
+  assert_false(batcher_waits_out(batcher));
+  batcher_destroy(batcher);
+}
+
 static void a_late_client_is_not_waited_for_until_it_answers(void **state) {
   (void)state;
   struct batcher_config config = config_of(2, 2);
@@ -349,6 +366,7 @@ int main(void) {
       cmocka_unit_test(runs_at_half_of_the_live_rows),
       cmocka_unit_test(runs_when_nobody_else_can_come),
       cmocka_unit_test(runs_when_the_oldest_row_has_waited),
+      cmocka_unit_test(time_alone_is_likely_to_run_the_next_one),
       cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
       cmocka_unit_test(the_bound_for_late_follows_the_median),
       cmocka_unit_test(and_not_the_fastest_or_the_slowest),
