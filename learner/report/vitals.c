@@ -53,18 +53,32 @@ static void name_address(struct vitals *vitals) {
     snprintf(vitals->dial, sizeof(vitals->dial), "%s%s", any ? host : listen, any ? colon : "");
 }
 
+static struct vitals_moment moment_of(const struct run *run, const struct trainer_report *trainer,
+                                      int64_t now_us) {
+  struct source_counters counters = {0};
+  if (run->source) counters = source_counters(run->source);
+  return (struct vitals_moment){.at_us = now_us,
+                                .updates = trainer->updates,
+                                .steps = progress_steps(run->progress),
+                                .trained_steps = trainer->trained_steps,
+                                .cpu_us = clock_process_cpu_us(),
+                                .give_wait_us = counters.give_wait_us,
+                                .take_wait_us = counters.take_wait_us};
+}
+
 void vitals_open(struct vitals *vitals, struct run *run, int64_t start_us) {
-  *vitals = (struct vitals){.run = run, .start_us = start_us, .interval_us = start_us};
+  *vitals = (struct vitals){.run = run, .start_us = start_us};
   describe_run(&vitals->status, run);
   vitals->players = players_create(run->leases, run->batcher);
   name_address(vitals);
   struct trainer_report trainer = {0};
   if (run->trainer) trainer = trainer_report(run->trainer);
-  vitals->updates = vitals->first_updates = trainer.updates;
-  vitals->trained_steps = trainer.trained_steps;
-  vitals->steps = progress_steps(run->progress);
-  silence_init(&vitals->silence, trained(vitals, &trainer), vitals->steps, start_us);
-  silence_init(&vitals->acting, vitals->steps, vitals->steps, start_us);
+  vitals->first_updates = trainer.updates;
+  vitals->moment[0] = moment_of(run, &trainer, start_us);
+  vitals->num_moments = 1;
+  int64_t steps = progress_steps(run->progress);
+  silence_init(&vitals->silence, trained(vitals, &trainer), steps, start_us);
+  silence_init(&vitals->acting, steps, steps, start_us);
   ingress_set_status(run->ingress, &vitals->status, vitals->players);
 }
 
@@ -108,40 +122,38 @@ static void fill_replay(struct vitals *vitals) {
   status->replay_ratio_asked = vitals->run->options->replay_ratio;
 }
 
-/* Share of the interval that a wait took. */
-static double share(int64_t before_us, int64_t now_us, double seconds) {
-  double part = (double)(now_us - before_us) / SECOND_US / seconds;
+/* Share of the time that a wait took. */
+static double share(int64_t wait_us, double seconds) {
+  double part = (double)wait_us / SECOND_US / seconds;
   return part < 0 ? 0 : part > 1 ? 1 : part;
 }
 
-/* What is about an interval of at least half a second. */
-static void close_interval(struct vitals *vitals, const struct trainer_report *trainer,
-                           int64_t now_us) {
+/* What is about the last seconds. */
+static void fill_rates(struct vitals *vitals, const struct vitals_moment *since,
+                       const struct vitals_moment *now) {
+  struct wire_status *status = &vitals->status;
+  double seconds = (double)(now->at_us - since->at_us) / SECOND_US;
+  status->steps_per_second = (double)(now->steps - since->steps) / seconds;
+  status->trained_steps_per_second = (double)(now->trained_steps - since->trained_steps) / seconds;
+  status->updates_per_second = (double)(now->updates - since->updates) / seconds;
+  status->fifo_wait = share(now->give_wait_us - since->give_wait_us, seconds);
+  status->trainer_wait = share(now->take_wait_us - since->take_wait_us, seconds);
+  vitals->cpu_cores = (double)(now->cpu_us - since->cpu_us) / (seconds * SECOND_US);
+}
+
+/* A moment is at least half a second after another. */
+static void note_moment(struct vitals *vitals, const struct trainer_report *trainer,
+                        int64_t now_us) {
   struct wire_status *status = &vitals->status;
   struct run *run = vitals->run;
-  double seconds = (double)(now_us - vitals->interval_us) / SECOND_US;
-  if (seconds < 0.45) return;
-  int64_t steps = progress_steps(run->progress);
-  status->steps_per_second = (double)(steps - vitals->steps) / seconds;
-  status->trained_steps_per_second =
-      (double)(trainer->trained_steps - vitals->trained_steps) / seconds;
-  status->updates_per_second = (double)(trainer->updates - vitals->updates) / seconds;
+  int64_t last = vitals->num_moments - 1, oldest = last - (VITALS_MOMENTS - 1);
+  if (now_us - vitals->moment[last % VITALS_MOMENTS].at_us < 450 * 1000) return;
+  struct vitals_moment now = moment_of(run, trainer, now_us);
+  fill_rates(vitals, &vitals->moment[(oldest > 0 ? oldest : 0) % VITALS_MOMENTS], &now);
+  vitals->moment[vitals->num_moments++ % VITALS_MOMENTS] = now;
   status->batch_rows = metric_mean_since(run->inference_metrics.batch_rows, &vitals->batch_rows);
   status->batch_wait_us =
       metric_mean_since(run->inference_metrics.batch_wait_us, &vitals->batch_wait_us);
-  if (run->source) {
-    struct source_counters counters = source_counters(run->source);
-    status->fifo_wait = share(vitals->source.give_wait_us, counters.give_wait_us, seconds);
-    status->trainer_wait = share(vitals->source.take_wait_us, counters.take_wait_us, seconds);
-    vitals->source = counters;
-  }
-  int64_t cpu_us = clock_process_cpu_us();
-  vitals->cpu_cores = (double)(cpu_us - vitals->cpu_us) / (seconds * SECOND_US);
-  vitals->cpu_us = cpu_us;
-  vitals->interval_us = now_us;
-  vitals->steps = steps;
-  vitals->trained_steps = trainer->trained_steps;
-  vitals->updates = trainer->updates;
   players_tick(vitals->players, now_us);
 }
 
@@ -296,7 +308,7 @@ void vitals_tick(struct vitals *vitals, const struct trainer_report *trainer, in
   vitals_read_returns(vitals);
   fill_progress(vitals, trainer, now_us);
   fill_replay(vitals);
-  close_interval(vitals, trainer, now_us);
+  note_moment(vitals, trainer, now_us);
   watch_silence(vitals, trainer, now_us);
   watch_acting(vitals, now_us);
   vitals_watch_learning(vitals, trainer);

@@ -8,6 +8,14 @@
 #include "learner/report/diagnosis.h"
 #include "learner/report/silence.h"
 
+/* Rates are of so many half seconds: some algorithms act and train in turns of seconds. */
+enum { VITALS_MOMENTS = 10 };
+
+/* What had been counted at a moment. */
+struct vitals_moment {
+  int64_t at_us, updates, steps, trained_steps, cpu_us, give_wait_us, take_wait_us;
+};
+
 struct vitals {
   struct run *run;
   struct wire_status status; /* its players are listed when they are asked for */
@@ -19,11 +27,11 @@ struct vitals {
   int64_t first_updates;               /* at the start */
   struct progress_returns train, eval; /* of finished episodes, at the last tick */
   char dial[256];                      /* the address that actors dial */
-  double cpu_cores;                    /* that the process used in the last interval */
+  double cpu_cores;                    /* that the process used of late */
   int64_t start_us;
-  /* at the end of the last interval */
-  int64_t interval_us, updates, steps, trained_steps, cpu_us;
-  struct source_counters source;
+  struct vitals_moment
+      moment[VITALS_MOMENTS]; /* the last ones, moment i at i modulo their number */
+  int64_t num_moments;
   struct metric_sum batch_rows, batch_wait_us;
   /* when something was last trained */
   int64_t windows_dropped;

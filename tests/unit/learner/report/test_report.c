@@ -183,19 +183,25 @@ static void an_evaluation_without_episodes_says_nothing_of_them(void **state) {
   destroy(f);
 }
 
-static void rates_are_over_the_time_since_they_were_last_taken(void **state) {
+static void rates_are_over_the_last_seconds(void **state) {
   (void)state;
   struct fixture *f = create(NULL, NULL);
+  const double *rate = &f->report.vitals.status.steps_per_second;
   progress_add_steps(f->run.progress, 100);
   report_tick(&f->report, START + SECOND / 4); /* too short a time for a rate */
-  assert_true(f->report.vitals.status.steps_per_second == 0);
+  assert_true(*rate == 0);
   report_tick(&f->report, START + SECOND / 2);
-  assert_true(f->report.vitals.status.steps_per_second == 200);
+  assert_true(*rate == 200);
   progress_add_steps(f->run.progress, 300);
   report_tick(&f->report, START + SECOND);
-  assert_true(f->report.vitals.status.steps_per_second == 600);
-  report_tick(&f->report, START + 2 * SECOND);
-  assert_true(f->report.vitals.status.steps_per_second == 0);
+  assert_true(*rate == 400);
+  /* An update takes seconds, in which nothing acts. */
+  for (int i = 3; i <= 10; i++) report_tick(&f->report, START + i * SECOND / 2);
+  assert_true(*rate == 80);
+  report_tick(&f->report, START + 11 * SECOND / 2); /* without the first half second */
+  assert_true(*rate == 60);
+  report_tick(&f->report, START + 6 * SECOND);
+  assert_true(*rate == 0);
   destroy(f);
 }
 
@@ -488,7 +494,7 @@ int main(void) {
       cmocka_unit_test(the_exit_code_says_whether_it_was_what_was_wanted),
       cmocka_unit_test(an_evaluation_has_its_interval),
       cmocka_unit_test(an_evaluation_without_episodes_says_nothing_of_them),
-      cmocka_unit_test(rates_are_over_the_time_since_they_were_last_taken),
+      cmocka_unit_test(rates_are_over_the_last_seconds),
       cmocka_unit_test(batches_are_those_since_rates_were_last_taken),
       cmocka_unit_test(metrics_are_written_when_they_are_due),
       cmocka_unit_test(the_last_metrics_count_every_episode),
