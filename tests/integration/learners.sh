@@ -63,6 +63,8 @@ rm -rf run
 
 # ---- one is killed at any moment
 
+longest=0
+now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 for round in $(seq "${ROUNDS:-6}"); do
   killed=$((round % 2))
   resume=--resume
@@ -71,8 +73,11 @@ for round in $(seq "${ROUNDS:-6}"); do
   pass_if "round $round: it trains" wait_for 30 two_train $((round * 1000 + 5000))
   before=$(updates_of)
   sleep "0.0$((round * 7 % 10))"
+  killed_ms=$(now_ms)
   kill -KILL "$(of_rank $killed)"
   pass_if "round $round: without learner $killed the others end" wait_for 30 none_left
+  took=$(($(now_ms) - killed_ms))
+  [ $took -le $longest ] || longest=$took
   ended
   later() { [ "$(updates_of)" != "$before" ]; }
   pass_if "round $round: with a checkpoint" wait_for 2 later
@@ -84,6 +89,7 @@ for round in $(seq "${ROUNDS:-6}"); do
     pass_if "round $round: learner 1 names it" log_of_1 "learner 0 of 2 has ended"
   fi
 done
+echo "after ${ROUNDS:-6} kills the others ended within $longest ms"
 cartpole --learners=2 --resume --total_steps=1e9
 pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"
 pass_if "and trains" wait_for 30 two_train 5000
