@@ -12,6 +12,36 @@ show_help() {
   sed -n '1d;/^#/!q;s/^# \{0,1\}//p' "$started_as"
 }
 
+# seeds_and_options WORD...: arrays of a script's words, 1 2 3 where there are no seeds; --help ends
+# the script.
+seeds_and_options() {
+  local word
+  seeds=() options=()
+  for word in "$@"; do
+    case "$word" in
+      --help | -h) show_help && exit 0 ;;
+      -*) options+=("$word") ;;
+      *) seeds+=("$word") ;;
+    esac
+  done
+  [ ${#seeds[@]} -gt 0 ] || seeds=(1 2 3)
+}
+
+# until_return RETURN SEED ENV AGENT OPTION...: prints after how many steps the mean return of the
+# last 100 training episodes is that, or what it is after 3 M; 2 actors with 16 environments each.
+until_return() {
+  local target=$1 seed=$2 env=$3 agent=$4
+  shift 4
+  rm -rf "$work/run"
+  build/launch "$env" "$agent" 2 16 --target_return="$target" --total_steps=3M --seed="$seed" "$@" \
+    "${options[@]}" --evaluators=0 --no_plot --logdir="$work/run" >"$work/out" 2>"$work/err" || {
+    tail -n 3 "$work/err" >&2
+    exit 1
+  }
+  echo "$env $agent $* seed=$seed steps=$(value steps <"$work/out")" \
+    "return=$(value return_mean <"$work/out")"
+}
+
 # need [TARGET...]: installs what building takes, and builds the programs of a run and these.
 need() {
   (. scripts/lib.sh && "$root/scripts/setup.sh" && build all "$@") || exit 1

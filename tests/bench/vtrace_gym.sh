@@ -5,18 +5,7 @@
 # Usage: tests/bench/vtrace_gym.sh [SEED ...] [--OPTION=VALUE ...] (default 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-seeds=() options=()
-for word in "$@"; do
-  case "$word" in
-    --help | -h)
-      show_help
-      exit 0
-      ;;
-    -*) options+=("$word") ;;
-    *) seeds+=("$word") ;;
-  esac
-done
-[ ${#seeds[@]} -gt 0 ] || seeds=(1 2 3)
+seeds_and_options "$@"
 
 # returns ENV AGENT STEPS OPTION...: a line with those of all seeds.
 returns() {
