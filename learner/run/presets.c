@@ -75,7 +75,7 @@ static const struct preset presets[] = {
      "target_update=16k "
      /* As for dqn: with 5e-4 and 5 steps one run ended at 306, with copies every 32 k at 366. */
      "learning_rate=8e-4 n_steps=10 learning_rate_decay=linear adam_epsilon=1e-4 "
-     "max_gradient_norm=40"},
+     "max_gradient_norm=40 unroll_length=40 burn_in=20 batch_size=32"},
     {"cartpole", "",
      "total_steps=1500k previous_action=false previous_reward=false "
      /* Returns reach 500: the value's gradient is weighted down, or it would drown the policy's in
@@ -92,7 +92,7 @@ static const struct preset presets[] = {
     {"tmaze", "", "normalize_observations=false normalize_values=false"},
     {"atari", "", "normalize_values=false"},
     {"tmaze", "vtrace|a2c", "max_gradient_norm=40"},
-    {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001"},
+    {"tmaze", "r2d2", "discount=0.98 learning_rate=0.001 burn_in=20 batch_size=32"},
     {"tmaze", "vtrace", "batch_size=8 lambda=1"},
     /* A window is long enough to hold both the cue and the junction; the corridor is 10 steps. */
     {"tmaze", "",
@@ -115,6 +115,9 @@ static const struct preset presets[] = {
      "loss_reduction=mean target_update=8k replay_steps=400k replay_min_steps=20k "
      "epsilon_steps=250k"},
     {"atari", "dqn|double_dqn", "epsilon_end=0.01"},
+    /* Schulman et al. 2017, table 5, in windows that are longer where environments are few. */
+    {"atari", "ppo",
+     "unroll_length=fits learning_rate=2.5e-4 clip_ratio=0.1 max_gradient_norm=0.5"},
     {"atari", "",
      "total_steps=12M network=impala_shallow reward_clip=1 discount=0.99 entropy_cost=0.01 "
      "baseline_cost=0.5 precision=auto learning_rate=5e-4 learning_rate_decay=linear "
@@ -149,10 +152,11 @@ static const struct preset presets[] = {
      "batch_size=8 replay_ratio=8 replay_min_steps=1k target_update=500 n_steps=3 "
      "learning_rate_decay=linear adam_epsilon=1e-5 max_gradient_norm=10 previous_action=false "
      "previous_reward=false"},
-    /* Kapturowski et al. 2019, table 2, but for the sizes. */
+    /* Kapturowski et al. 2019, table 2, but for the other sizes. With windows of 40 steps behind 20
+     * nothing shown 50 steps ago was remembered (tests/bench/chain.sh). */
     {"", "r2d2",
-     "dueling=true n_steps=5 value_rescaling=1e-3 discount=0.997 unroll_length=40 burn_in=20 "
-     "batch_size=32 replay_ratio=4 replay_steps=200k replay_min_steps=5k target_update=64k "
+     "dueling=true n_steps=5 value_rescaling=1e-3 discount=0.997 unroll_length=80 burn_in=40 "
+     "batch_size=16 replay_ratio=4 replay_steps=200k replay_min_steps=5k target_update=64k "
      "adam_epsilon=1e-4"},
     {"", Q, "loss_reduction=sum_over_time"},
     /* Andrychowicz et al. 2021, section 3.3. Agents that learn values have not been tried. */
