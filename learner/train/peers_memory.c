@@ -218,8 +218,11 @@ static enum status map(struct memory *self, int fd, struct error *error) {
   if (flock(fd, LOCK_EX) != 0 || fstat(fd, &now) != 0)
     return status_fail(error, STATUS_IO, "cannot lock %s: %s", path, strerror(errno));
   bool is_new = now.st_size == 0;
-  if (is_new && ftruncate(fd, (off_t)self->bytes) != 0)
-    return status_fail(error, STATUS_IO, "cannot fill %s: %s", path, strerror(errno));
+  /* Reserved: a page that there is no room for would be a SIGBUS when it is written. */
+  int failed = is_new ? posix_fallocate(fd, 0, (off_t)self->bytes) : 0;
+  if (failed)
+    return status_fail(error, STATUS_IO, "cannot reserve %zu bytes for %s: %s", self->bytes, path,
+                       strerror(failed));
   if (!is_new && (size_t)now.st_size != self->bytes)
     return status_fail(error, STATUS_MISMATCH,
                        "%s is of another number of learners than --learners=%d, or of another "
