@@ -287,7 +287,7 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
   if (may_take(batcher) && should_run(batcher, batch, now_us)) {
-    batcher->waited_out = has_waited(batcher, batch, now_us);
+    batcher->waited_out = !batcher->config.barrier_rows && has_waited(batcher, batch, now_us);
     taken = take_locked(batcher);
   } else {
     *deadline_us = next_deadline(batcher, batch, now_us);
