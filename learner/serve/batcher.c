@@ -233,21 +233,25 @@ static void scan_late(struct batcher *batcher, int64_t now_us) {
   batcher->next_late_scan_us = now_us + batcher->late_us / 8;
 }
 
-static bool has_waited(const struct batcher *batcher, const struct row_batch *batch,
-                       int64_t now_us) {
-  return now_us - batch->oldest_us >= batcher->config.max_wait_us;
-}
-
-static bool should_run(const struct batcher *batcher, const struct row_batch *batch,
-                       int64_t now_us) {
-  if (batch->uncommitted > 0 || batch->queued_rows == 0) return false;
+/* Whether all have come that it is to have. */
+static bool is_full(const struct batcher *batcher, const struct row_batch *batch) {
   int barrier = batcher->config.barrier_rows;
   if (barrier)
     return batch->live_rows >= barrier || (batch->live_rows == 0 && batcher->live_rows == 0);
   int target = batcher->config.target_rows;
   if (!target) target = (batcher->live_rows + 1) / 2;
-  return batch->queued_rows - batch->guest_rows >= target || batcher->stepping_rows == 0 ||
-         has_waited(batcher, batch, now_us);
+  return batch->queued_rows - batch->guest_rows >= target || batcher->stepping_rows == 0;
+}
+
+/* When its oldest row will have waited; a barrier waits for as long as it takes. */
+static int64_t expiry(const struct batcher *batcher, const struct row_batch *batch) {
+  return batcher->config.barrier_rows ? INT64_MAX : batch->oldest_us + batcher->config.max_wait_us;
+}
+
+static bool should_run(const struct batcher *batcher, const struct row_batch *batch,
+                       int64_t now_us) {
+  if (batch->uncommitted > 0 || batch->queued_rows == 0) return false;
+  return is_full(batcher, batch) || now_us >= expiry(batcher, batch);
 }
 
 /* When time alone could change should_run. */
@@ -255,8 +259,7 @@ static int64_t next_deadline(const struct batcher *batcher, const struct row_bat
                              int64_t now_us) {
   int64_t deadline = now_us + FOREVER_US;
   if (batch->queued_rows == 0) return deadline;
-  int64_t expiry = batch->oldest_us + batcher->config.max_wait_us;
-  if (expiry < deadline) deadline = expiry;
+  if (expiry(batcher, batch) < deadline) deadline = expiry(batcher, batch);
   if (batcher->stepping_rows > 0 && batcher->next_late_scan_us < deadline)
     deadline = batcher->next_late_scan_us;
   return deadline > now_us ? deadline : now_us + 1;
@@ -287,7 +290,7 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
   if (may_take(batcher) && should_run(batcher, batch, now_us)) {
-    batcher->waited_out = !batcher->config.barrier_rows && has_waited(batcher, batch, now_us);
+    batcher->waited_out = !is_full(batcher, batch);
     taken = take_locked(batcher);
   } else {
     *deadline_us = next_deadline(batcher, batch, now_us);

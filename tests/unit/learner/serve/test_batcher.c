@@ -57,7 +57,12 @@ static void time_alone_is_likely_to_run_the_next_one(void **state) {
   assert_true(batcher_waits_out(batcher));
   send(batcher, 1, 7001);
   finish(batcher, take(batcher, 7002), 7003);
+  /* One that was full and had to wait for room ran late, but not because of that. */
   send(batcher, 0, 8000);
+  assert_false(batcher_waits_out(batcher));
+  send(batcher, 1, 8001);
+  finish(batcher, take(batcher, 20000), 20001);
+  send(batcher, 0, 21000);
   assert_false(batcher_waits_out(batcher));
   batcher_destroy(batcher);
 }

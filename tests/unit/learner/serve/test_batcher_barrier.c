@@ -42,6 +42,25 @@ static void a_barrier_waits_for_the_living(void **state) {
   batcher_destroy(batcher);
 }
 
+/* However long it takes: no time is named at which it would run. */
+static void a_barrier_has_no_deadline(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(2, 4);
+  config.barrier_rows = 4;
+  config.late_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 2; i++) batcher_add(batcher, i, 2, i * 2, 1, false, true, 0);
+  for (int64_t now = 0, deadline; now < 200000; now += 100000) {
+    send(batcher, 0, now);
+    assert_null(batcher_try_take(batcher, now + 50000, &deadline));
+    assert_true(deadline > now + 51000);
+    assert_false(batcher_waits_out(batcher));
+    send(batcher, 1, now + 60000);
+    finish(batcher, take(batcher, now + 60001), now + 60002);
+  }
+  batcher_destroy(batcher);
+}
+
 /* Removed while its message is decoded, which is then refused or comes too late. */
 static void a_barrier_is_not_disturbed_by_who_goes_while_its_message_is_decoded(void **state) {
   (void)state;
@@ -111,6 +130,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_barrier_puts_evaluators_behind),
       cmocka_unit_test(a_barrier_waits_for_the_living),
+      cmocka_unit_test(a_barrier_has_no_deadline),
       cmocka_unit_test(a_barrier_is_not_disturbed_by_who_goes_while_its_message_is_decoded),
       cmocka_unit_test(a_barrier_that_everybody_left_lets_evaluators_pass),
       cmocka_unit_test(a_barrier_orders_rows_by_slot),
