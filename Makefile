@@ -314,8 +314,9 @@ $(BUILD)/obj/learner/device/cpu/cpu_kernels_%.o: $(KERNEL_SRC)
 	@$(CC) $(CPPFLAGS) $(filter-out -O% -march=%,$(CFLAGS)) $(FAST) -march=x86-64-$* $(if $(filter v4,$*),-mprefer-vector-width=512) \
 	  -DKERNELS=cpu_kernels_$* -c -o $@ $<
 
-# Sums of arrays, which -O2 takes number by number.
-$(BUILD)/obj/learner/train/peers.o: CFLAGS += $(if $(filter -O2,$(MODE_FLAGS)),-O3)
+# Sums of arrays, which -O2 takes number by number. A fused multiply-add would round a learner's own
+# part otherwise than the others do.
+$(BUILD)/obj/learner/train/peers.o: CFLAGS += -ffp-contract=off $(if $(filter -O2,$(MODE_FLAGS)),-O3)
 
 # The reference device: one file, two precisions.
 $(BUILD)/obj/learner/device/ref/ref_%.o: $(REF_SRC)

@@ -221,8 +221,10 @@ static enum status map(struct memory *self, int fd, struct error *error) {
   /* Reserved: a page that there is no room for would be a SIGBUS when it is written. */
   int failed = is_new ? posix_fallocate(fd, 0, (off_t)self->bytes) : 0;
   if (failed)
-    return status_fail(error, STATUS_IO, "cannot reserve %zu bytes for %s: %s", self->bytes, path,
-                       strerror(failed));
+    return status_fail(error, STATUS_IO,
+                       "cannot reserve %zu bytes for %s: %s; give --learners_file a place with "
+                       "that much room",
+                       self->bytes, path, strerror(failed));
   if (!is_new && (size_t)now.st_size != self->bytes)
     return status_fail(error, STATUS_MISMATCH,
                        "%s is of another number of learners than --learners=%d, or of another "

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sys/resource.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -284,6 +285,23 @@ static void a_file_that_does_not_fit_is_refused(void **state) {
   peers_world_destroy(&w);
 }
 
+/* Else its first write would be a SIGBUS. */
+static void a_file_without_room_is_refused(void **state) {
+  (void)state;
+  struct error error;
+  struct peers_world w = peers_world_create(1);
+  struct rlimit all, little;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
+  little = (struct rlimit){1 << 20, all.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
+  enum status status = open_here(w.path, 0, 1, &error);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+  assert_int_equal(status, STATUS_IO);
+  assert_non_null(strstr(error.text, "cannot reserve"));
+  peers_world_destroy(&w);
+}
+
 static int by_memory(void **state) {
   (void)state;
   peers_world_by_net = false;
@@ -314,6 +332,7 @@ int main(void) {
       BOTH(lines_are_compared_to_their_ends),
       BOTH(a_text_that_only_goes_on_is_another),
       cmocka_unit_test_setup(a_file_that_does_not_fit_is_refused, by_memory),
+      cmocka_unit_test_setup(a_file_without_room_is_refused, by_memory),
   };
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
 }
