@@ -76,7 +76,7 @@ static void add_steps(struct line *line, const struct wire_status *status, bool 
     add(line, "%s of %s steps", steps, short_number((double)status->total_steps, total));
 }
 
-/* At the rate of the last second. */
+/* At the rate of the last seconds. */
 static void add_time_left(struct line *line, const struct wire_status *status) {
   if (status->total_steps <= status->environment_steps || !(status->steps_per_second > 0)) return;
   double seconds =

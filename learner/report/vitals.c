@@ -141,7 +141,7 @@ static void fill_rates(struct vitals *vitals, const struct vitals_moment *since,
   vitals->cpu_cores = (double)(now->cpu_us - since->cpu_us) / (seconds * SECOND_US);
 }
 
-/* A moment is at least half a second after another. */
+/* Moments are half a second apart, or more; a tick may come a little early. */
 static void note_moment(struct vitals *vitals, const struct trainer_report *trainer,
                         int64_t now_us) {
   struct wire_status *status = &vitals->status;

@@ -29,8 +29,8 @@ struct vitals {
   char dial[256];                      /* the address that actors dial */
   double cpu_cores;                    /* that the process used of late */
   int64_t start_us;
-  struct vitals_moment
-      moment[VITALS_MOMENTS]; /* the last ones, moment i at i modulo their number */
+  /* the last ones: moment i is at i modulo VITALS_MOMENTS */
+  struct vitals_moment moment[VITALS_MOMENTS];
   int64_t num_moments;
   struct metric_sum batch_rows, batch_wait_us;
   /* when something was last trained */
