@@ -9,6 +9,8 @@ cd "$root"
 venv=build/wheel/venv
 # A sub-make of pip's would take this one's options for its own.
 unset MAKEFLAGS MAKELEVEL MFLAGS
+# Under the lock of builds, which the package's own make does not take: it finds nothing to do.
+build bundle build/protocol.desc
 "${PYTHON:-/usr/bin/python3}" -m venv "$venv"
 rm -f build/wheel/*.whl
 "$venv/bin/python" -m pip --disable-pip-version-check wheel -q --no-deps -w build/wheel \
