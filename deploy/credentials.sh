@@ -7,7 +7,7 @@
 #   learner/tls.{crt,key}     the learner's, valid for the NAMEs: hosts or IP addresses that actors
 #                             call it by, and for this machine (--tls_cert, --tls_key)
 #   actor/tls.{crt,key}       the actors'
-# Certificates are valid for ten years.
+# Certificates are valid for ten years, and from the day before, for machines whose clock is behind.
 #   --rotate   replaces all of them in a FOLDER that has them. Those of before stay valid until the
 #              next rotation, so that files can be handed out in any order, to programs that run:
 #              token and ca.crt hold the new one, then the one before; the learner's certificate is
@@ -16,30 +16,24 @@
 set -eu
 export LC_ALL=C.UTF-8
 case "${1:-}" in --help | -h) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0" && exit 0 ;; esac
-if [ "${1:-}" = --version ]; then
+[ "${1:-}" != --version ] ||
   exec "$(dirname "$(readlink -f "$0")")/../scripts/version.sh" --name=credentials.sh
-fi
 rotates=
 [ "${1:-}" != --rotate ] || { rotates=1 && shift; }
 [ $# -ge 2 ] || { echo "credentials: FOLDER and NAME are missing; --help prints more" >&2; exit 2; }
-command -v openssl >/dev/null || { echo "credentials: openssl is missing: install it" >&2; exit 1; }
-folder=$1
-shift
-umask 077
-if [ -n "$rotates" ] && ! [ -f "$folder/ca.key" ]; then
-  echo "credentials: $folder has no ca.key: there is nothing to rotate" >&2
-  exit 1
-fi
-if [ -z "$rotates" ] && [ -f "$folder/ca.key" ] && ! [ -f "$folder/made" ]; then
-  echo "credentials: $folder has credentials, which others may be using: --rotate replaces them" >&2
-  exit 1
-fi
-mkdir -p "$folder/learner" "$folder/actor" && chmod 700 "$folder" && cd "$folder"
-
 fail() {
   echo "credentials: $*" >&2
   exit 1
 }
+command -v openssl >/dev/null || fail "openssl is missing: install it"
+folder=$1
+shift
+umask 077
+[ -z "$rotates" ] || [ -f "$folder/ca.key" ] ||
+  fail "$folder has no ca.key: there is nothing to rotate"
+[ -n "$rotates" ] || ! [ -f "$folder/ca.key" ] || [ -f "$folder/made" ] ||
+  fail "$folder has credentials, which others may be using: --rotate replaces them"
+mkdir -p "$folder/learner" "$folder/actor" && chmod 700 "$folder" && cd "$folder"
 
 # Each is made beside the one that it replaces, as FILE.new. Once all of them are there, so is the
 # file `made`.
@@ -49,24 +43,30 @@ replace() {
   for file in "${files[@]}"; do [ ! -f "$file.new" ] || mv "$file.new" "$file"; done
   rm made
 }
+if [ -n "$rotates" ] && [ -f made ]; then
+  replace
+  echo "credentials: $folder: a rotation was interrupted; its files are all in place now" >&2
+  exit
+fi
 
-key() { openssl ecparam -name prime256v1 -genkey -noout -out "$1"; }
+# Of openssl's commands before 3.4 `ca` alone takes the day from which a certificate is valid; it
+# keeps a record of what it has signed, which is of no use here.
+records=$(mktemp -d)
+trap 'rm -rf "$records"' EXIT
+printf '%s\n' '[ca]' default_ca=ca "database=$records/index" "new_certs_dir=$records" \
+  rand_serial=yes default_md=sha256 policy=subject '[subject]' commonName=supplied \
+  >"$records/config"
+yesterday=$(date -u -d "@$(($(date +%s) - 86400))" +%Y%m%d%H%M%SZ)
 
-# Two authorities may not have the same subject.
-authority() {
-  key ca.key.new
-  openssl req -x509 -new -key ca.key.new -days 3650 -subj "/CN=acorn $(openssl rand -hex 8)" \
-    -out ca.crt.new
-}
-
-# sign CA PAIR SUBJECT EXTENSIONS: by ca.crt and ca.key, or with CA=.new by the new ones.
-sign() {
-  key "$2/tls.key.new"
-  openssl req -new -key "$2/tls.key.new" -subj "/CN=$3" |
-    openssl x509 -req -CA "ca.crt$1" -CAkey "ca.key$1" -set_serial "0x$(openssl rand -hex 8)" \
-      -days 3650 -extfile <(printf '%s\n' "$4") -out "$2/tls.crt.new" 2>signed ||
-    fail "$folder: openssl cannot sign: $(tail -n 1 signed)"
-  rm signed
+# certify PAIR SUBJECT EXTENSIONS WORDS...: a key and its certificate; WORDS say by which CA.
+certify() {
+  : >"$records/index"
+  openssl ecparam -name prime256v1 -genkey -noout -out "$1.key.new" &&
+    openssl req -new -key "$1.key.new" -subj "/CN=$2" -out "$records/request" &&
+    openssl ca -config "$records/config" -batch -notext -startdate "$yesterday" -days 3650 \
+      -extfile <(printf '%s\n' "$3") -in "$records/request" -out "$1.crt.new" "${@:4}" \
+      2>"$records/said" ||
+    fail "$folder: openssl cannot sign: $(grep -v '^Using ' "$records/said" | head -n 1)"
 }
 
 # names NAME...: as subjectAltName wants them.
@@ -79,17 +79,15 @@ names() {
   echo "$list"
 }
 
-if [ -n "$rotates" ] && [ -f made ]; then
-  replace
-  echo "credentials: $folder: a rotation was interrupted; its files are all in place now" >&2
-  exit
-fi
-rm -f made signed "${files[@]/%/.new}"
-authority
-learners_ca=.new
-[ -z "$rotates" ] || learners_ca=
-sign "$learners_ca" learner "acorn learner" "subjectAltName=$(names "$@")"
-sign .new actor "acorn actor" "extendedKeyUsage=clientAuth"
+rm -f made "${files[@]/%/.new}"
+# Two authorities may not have the same subject.
+certify ca "acorn $(openssl rand -hex 8)" basicConstraints=critical,CA:TRUE \
+  -selfsign -keyfile ca.key.new
+by=.new
+[ -z "$rotates" ] || by=
+certify learner/tls "acorn learner" "subjectAltName=$(names "$@")" \
+  -cert "ca.crt$by" -keyfile "ca.key$by"
+certify actor/tls "acorn actor" extendedKeyUsage=clientAuth -cert ca.crt.new -keyfile ca.key.new
 openssl rand -base64 32 >token.new
 if [ -n "$rotates" ]; then
   head -n 1 token >>token.new

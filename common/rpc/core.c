@@ -30,7 +30,8 @@ static const char *explain(const char *message) {
   if (strstr(message, "peer did not return a certificate"))
     return "a client without a certificate: it needs --tls_cert and --tls_key";
   if (strstr(message, "certificate verify failed"))
-    return "a client whose certificate has expired, or is not signed by the one in --tls_ca";
+    return "a client whose certificate is not signed by the one in --tls_ca, or is not valid by "
+           "this machine's clock";
   if (strstr(message, "No match found for server name"))
     return "a client calls this learner by a name that is not in its certificate";
   if (strstr(message, "Handshake failed with fatal error")) return "its TLS handshake failed";
@@ -64,7 +65,7 @@ static void on_log_line(gpr_log_func_args *args) {
   if (again && core_may_log(&next_hung_up_us, HUNG_UP_PAUSE_US))
     log_warn(
         "a connection was refused: a client hung up in the TLS handshake: perhaps its --tls_ca has "
-        "not signed this learner's certificate, or that has expired");
+        "not signed this learner's certificate, or that is not valid by its clock");
 }
 
 void core_log_connections(void) {

@@ -226,7 +226,8 @@ const char *credentials_explain(const struct credentials *credentials, const cha
   if (strstr(text, "wrong version number"))
     return "the learner has no TLS: leave --tls_ca out, or start it with --tls_cert and --tls_key";
   if (strstr(text, "certificate verify failed"))
-    return "the learner's certificate has expired, or is not signed by the one in --tls_ca";
+    return "the learner's certificate is not signed by the one in --tls_ca, or is not valid by "
+           "this machine's clock";
   if (strstr(text, "is not in peer certificate"))
     return "the learner's certificate is another host's: this address is not among its names";
   if (credentials_have_tls(credentials) && strstr(text, "empty address list"))

@@ -224,7 +224,8 @@ REMEDIES = {
     "wrong version number":
         "the learner has no TLS: leave --tls_ca out, or start it with --tls_cert and --tls_key",
     "certificate verify failed":
-        "the learner's certificate has expired, or is not signed by the one in --tls_ca",
+        "the learner's certificate is not signed by the one in --tls_ca, or is not valid by this "
+        "machine's clock",
     "is not in peer certificate":
         "the learner's certificate is another host's: this address is not among its names",
     "empty address list": "the TLS files cannot be used: a certificate in them is damaged, or "
