@@ -27,22 +27,22 @@ USAGE
 }
 
 fail() { echo "fleet: $*" >&2 && exit 1; }
+misuse() { echo "fleet: $*; --help says more" >&2 && exit 2; }
 
 command=${1:-}
 case "$command" in
-  start | status | stop) [ $# -ge 2 ] || fail "$command: HOST,... is missing; --help says more" ;;
+  start | status | stop) [ $# -ge 2 ] || misuse "$command: HOST,... is missing" ;;
   --help | -h | help) usage && exit 0 ;;
   --version) exec "$root/scripts/version.sh" --name=fleet.sh ;;
   "") usage >&2 && exit 2 ;;
-  *) fail "'$command' is none of start, status, stop; --help says more" ;;
+  *) misuse "'$command' is none of start, status, stop" ;;
 esac
 [[ $2 != --help ]] || { usage && exit; }
-[[ ,$2 =~ ^(,[][A-Za-z0-9_.:@][][A-Za-z0-9_.:@-]*)+$ ]] || fail "'$2' is not a list HOST,HOST"
+[[ ,$2 =~ ^(,[][A-Za-z0-9_.:@][][A-Za-z0-9_.:@-]*)+$ ]] || misuse "'$2' is not a list HOST,HOST"
 IFS=, read -ra hosts <<<"$2"
 hosts_word=$2 last=$((${#hosts[@]} - 1))
 twice=$(printf '%s\n' "${hosts[@]}" | sort | uniq -d | head -n 1)
-[ -z "$twice" ] || fail "$twice is listed twice"
-shift 2
+[ -z "$twice" ] || misuse "$twice is listed twice"
 
 rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
 actors_per_host=1 port=8686 learner_host='' dir=$root insecure='' logdir='' resume=''
@@ -58,15 +58,17 @@ take_words() {
       --insecure) insecure=1 ;;
       --logdir=* | --job_dir=* | --job-dir=*) logdir=${word#*=} ;;
       --actors_per_worker* | --actors_on_learner* | --log_folder* | --dry_run*)
-        fail "$word cannot be given here; --actors_per_host=N says how many actors" ;;
+        misuse "$word cannot be given here; --actors_per_host=N says how many actors" ;;
       *)
+        [ "$command" = start ] || misuse "$command: '$word' is no flag of it"
         [[ ! $word =~ ^--resume(=(true|1|yes))?$ ]] || resume=1
         [[ $word != --token_file=* && $word != --tls_*=* ]] || insecure=own
         words+=("$word")
         ;;
     esac
   done
-  [[ $port =~ ^[1-9][0-9]*$ ]] || fail "--port=$port: a number from 1 to 65535 is needed"
+  [[ $port =~ ^[1-9][0-9]{0,4}$ && $port -le 65535 ]] ||
+    misuse "--port=$port: a number from 1 to 65535 is needed"
 }
 
 # remote SECONDS INDEX COMMAND...: a script on stdin: nothing has to survive a command line, and
@@ -109,8 +111,6 @@ on() {
   [ ${#bad[@]} -eq 0 ]
 }
 
-# ---- commands
-
 make_credentials() {
   [ -n "$resume" ] || rm -rf "$fleet"/{credentials,logs}
   [ -z "$insecure" ] && [ ! -f "$fleet/credentials/ca.key" ] || return 0
@@ -121,7 +121,7 @@ make_credentials() {
 
 start() {
   [[ ${#words[@]} -ge 2 && ${words[0]} != -* && ${words[1]} != -* ]] ||
-    fail "start: ENV AGENT is missing, for example: start a,b cartpole vtrace"
+    misuse "start: ENV AGENT is missing, for example: start a,b cartpole vtrace"
   [ -n "$logdir" ] || logdir=runs/${words[0]}-${words[1]}-$(date -u +%Y%m%d-%H%M%SZ)
   words+=("--actors_per_worker=$actors_per_host" "--actors_on_learner=$actors_per_host"
     "--logdir=$logdir")
@@ -175,12 +175,12 @@ stop() {
 }
 
 # What start has recorded, the command line over it.
-take_words "$@"
+take_words "${@:3}"
 key=${hosts[0]##*@}-$port fleet=runs/fleet-$key
 if [ -f "$fleet/fleet.conf" ] && [[ $command != start || $resume ]]; then
   # shellcheck disable=SC1091
   . "$fleet/fleet.conf"
-  take_words "$@"
+  take_words "${@:3}"
   [[ $command != stop || $all == "$hosts_word" ]] || fail "this fleet's hosts are $all: name them"
 fi
 learner=${learner_host:-${hosts[0]##*@}}:$port # scripts/status.sh reads it in the record

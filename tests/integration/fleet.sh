@@ -66,6 +66,9 @@ start 127.0.0.1,-oProxyCommand=x cartpole vtrace
 pass_if "a host that ssh would take for an option" refuses "is not a list HOST,HOST"
 start "$hosts" cartpole vtrace --port=88888
 pass_if "a port that there is not" refuses "88888"
+fleet stop 127.0.0.1 --prot=9999
+misused() { is "$code" 2 && says "$1"; }
+pass_if "a flag that stop does not have" misused "stop: '--prot=9999' is no flag of it; --help says"
 start "$hosts" cartpole vtrace --total_step=5 "--port=$port"
 pass_if "a flag that does not exist, named by the hosts" refuses "did you mean --total_steps"
 once() { is "$(grep -c 'no such option' err)" 1 && refuses "$1"; }
