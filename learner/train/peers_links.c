@@ -58,17 +58,23 @@ enum outcome { GOES_ON, LINKED, FAILED };
 
 /* ---- calls of ours */
 
-/* The addresses of a host are tried in turns. -1: `problem` says why. */
-static int connect_to(const char *address, int tries, char *problem, size_t bytes) {
+/* The caller's to free. NULL: `problem` says why. */
+static struct addrinfo *look_up(const char *address, char *problem, size_t bytes) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port;
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
   CHECK(host_port_split(host, &port, address), "%s", address);
-  int unknown = getaddrinfo(host_port_node(host), port, &hints, &list), count = 0;
-  if (unknown != 0) {
-    snprintf(problem, bytes, "its name is not known: %s", gai_strerror(unknown));
-    return -1;
-  }
+  int unknown = getaddrinfo(host_port_node(host), port, &hints, &list);
+  if (unknown == 0) return list;
+  snprintf(problem, bytes, "its name is not known: %s", gai_strerror(unknown));
+  return NULL;
+}
+
+/* The addresses of a host are tried in turns. -1: `problem` says why. */
+static int connect_to(const char *address, int tries, char *problem, size_t bytes) {
+  struct addrinfo *list = look_up(address, problem, bytes);
+  int count = 0;
+  if (!list) return -1;
   for (const struct addrinfo *at = list; at; at = at->ai_next) count++;
   const struct addrinfo *at = list;
   for (int i = 0; i < tries % count; i++) at = at->ai_next;
@@ -322,9 +328,14 @@ static int first_missing(const struct opening *o) {
   return -1;
 }
 
-static enum status give_up(const struct opening *o, int rank, struct error *error) {
+/* One of a higher rank calls: what is known of it is its name, or why the last call was refused. */
+static enum status give_up(struct opening *o, int rank, struct error *error) {
   const struct peers_config *config = o->config;
-  const char *problem = rank < config->rank ? o->problem[rank] : o->refused;
+  char *problem = rank < config->rank ? o->problem[rank] : o->refused;
+  if (!problem[0]) {
+    struct addrinfo *list = look_up(config->at[rank], problem, sizeof(o->refused));
+    if (list) freeaddrinfo(list);
+  }
   return status_fail(error, STATUS_UNAVAILABLE,
                      "learner %d of %d, at %.270s, has not come within %g s%s%.250s: look at its "
                      "log, or raise --learners_timeout_s",
