@@ -112,7 +112,7 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
   int64_t learners = plan->evaluates || plan->learner.learners_mpi ? 1 : plan->learner.learners;
   if (all_actors % learners)
     return status_fail(error, STATUS_INVALID,
-                       "%lld actors cannot be spread evenly over --learners=%lld: give a multiple",
+                       "%lld actors cannot be spread evenly over %lld learners: give a multiple",
                        (long long)all_actors, (long long)learners);
   if (plan->own.spare_learners > 0 && plan->learner.learners_mpi)
     return status_fail(error, STATUS_INVALID,

@@ -148,7 +148,7 @@ while IFS='|' read -r words sentence; do
   pass_if "refused: $words" is "$code" 2
   pass_if "it says: $sentence" says "$sentence"
 done <<'END'
-cartpole vtrace 3 --learners=2|3 actors cannot be spread evenly over --learners=2: give a multiple
+cartpole vtrace 3 --learners=2|3 actors cannot be spread evenly over 2 learners: give a multiple
 cartpole dqn 2 --learners=2|several learners train agents without a replay only: vtrace, a2c and ppo
 cartpole random 2 --learners=2|several learners train agents without a replay only
 cartpole vtrace 2 --learners=2 --batch_size=1|each learner needs a window at least

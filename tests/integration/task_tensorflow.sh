@@ -76,7 +76,7 @@ plan TF_CONFIG="$(config evaluator 0 "$several")"
 pass_if "an evaluator is the first one's" has_word actor --learner=a:1
 plan TF_CONFIG="$(config worker 0 '{"learner": ["a:1", "b:1"], "worker": ["w:1"]}')"
 pass_if "actors that cannot be spread evenly" \
-  refused_with "1 actors cannot be spread evenly over --learners=2"
+  refused_with "1 actors cannot be spread evenly over 2 learners"
 plan TF_CONFIG="$(config chief 0 "$several")" --learners=3
 pass_if "another number of learners than the cluster's" refused_with "TF_CONFIG has 2 learners"
 plan TF_CONFIG="$(config worker 9 "$workers")"

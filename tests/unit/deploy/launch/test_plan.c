@@ -223,7 +223,7 @@ static void actors_are_spread_over_the_learners(void **state) {
     assert_true(
         has(plan->run.actors[i], second ? "--learner=unix:/there-1" : "--learner=unix:/there"));
   }
-  refused("catch vtrace 4 --learners=3", "4 actors cannot be spread evenly over --learners=3");
+  refused("catch vtrace 4 --learners=3", "4 actors cannot be spread evenly over 3 learners");
 }
 
 static int count(char *const *command, const char *word) {
