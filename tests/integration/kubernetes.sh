@@ -47,6 +47,14 @@ places() { echo "/opt/acorn=$tree" "/data=$work/data" "/secrets=$work/secrets-${
 check_pods
 [ ${#apart[@]} -eq 0 ] || pass_if "as an ordinary user" is "$(stat -c %u data/acorn/run.json)" 1000
 
+# ---- without its secret no container starts, unless the manifest allows it; one that lacks a file
+is_needed() { ! grep -n 'optional' "$manifests"/*.yaml; }
+pass_if "no secret is optional" is_needed
+rm -f secrets-actor/token actor-0.code
+pod jobset actor 0
+pass_if "a pod whose secret has no token ends" ends_with actor-0 1
+pass_if "and names the file" grep -qF -- "--token_file=$work/secrets-actor/token: " actor-0.log
+
 # ---- the TrainJob: its words
 job_words() {
   local word
