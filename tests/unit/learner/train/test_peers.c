@@ -16,8 +16,10 @@
 /* More than an area has room for, and no multiple of it. */
 enum { P = 300001, SUMS = 3, ALL = P + SUMS, SHOWN = 64 };
 
-static double number_of(int rank, size_t i) {
-  return sin((double)i) * (rank + 1) + (i % 97 == 0 ? 1e7 * (rank == 1 ? -1 : 1) : 0);
+/* Other ones in each round, so that no sum can be made of those of the round before. */
+enum { ROUNDS = 3 };
+static double number_of(int rank, size_t i, int round) {
+  return sin((double)i + round) * (rank + 1) + (i % 97 == 0 ? 1e7 * (rank == 1 ? -1 : 1) : 0);
 }
 
 static double weight_of(int rank) {
@@ -31,8 +33,8 @@ static size_t shown(int i) {
 
 static void reduce_doubles(struct peers_world *w, struct peers *peers, int rank) {
   double *x = check_alloc(ALL, sizeof(*x));
-  for (int round = 0; round < 3; round++) {
-    for (size_t i = 0; i < ALL; i++) x[i] = number_of(rank, i);
+  for (int round = 0; round < ROUNDS; round++) {
+    for (size_t i = 0; i < ALL; i++) x[i] = number_of(rank, i, round);
     peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
   }
   for (int i = 0; i < SHOWN; i++) w->result[rank].number[i] = x[shown(i)];
@@ -40,8 +42,10 @@ static void reduce_doubles(struct peers_world *w, struct peers *peers, int rank)
 
 static void reduce_floats(struct peers_world *w, struct peers *peers, int rank) {
   float *x = check_alloc(ALL, sizeof(*x));
-  for (size_t i = 0; i < ALL; i++) x[i] = (float)number_of(rank, i);
-  peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
+  for (int round = 0; round < ROUNDS; round++) {
+    for (size_t i = 0; i < ALL; i++) x[i] = (float)number_of(rank, i, round);
+    peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
+  }
   for (int i = 0; i < SHOWN; i++) w->result[rank].number[i] = (double)x[shown(i)];
 }
 
@@ -49,7 +53,7 @@ static double expected_double(int learners, size_t i) {
   double sum = 0, weights = 0;
   for (int r = 0; r < learners; r++) {
     weights += weight_of(r);
-    sum += (i < P ? weight_of(r) : 1) * number_of(r, i);
+    sum += (i < P ? weight_of(r) : 1) * number_of(r, i, ROUNDS - 1);
   }
   return i < P ? sum * (1 / weights) : sum;
 }
@@ -59,7 +63,7 @@ static double expected_float(int learners, size_t i) {
   double weights = 0;
   for (int r = 0; r < learners; r++) {
     weights += weight_of(r);
-    sum += (i < P ? (float)weight_of(r) : 1) * (float)number_of(r, i);
+    sum += (i < P ? (float)weight_of(r) : 1) * (float)number_of(r, i, ROUNDS - 1);
   }
   return (double)(i < P ? sum * (float)(1 / weights) : sum);
 }
