@@ -33,6 +33,14 @@ umask 077
   fail "$folder has no ca.key: there is nothing to rotate"
 [ -n "$rotates" ] || ! [ -f "$folder/ca.key" ] || [ -f "$folder/made" ] ||
   fail "$folder has credentials, which others may be using: --rotate replaces them"
+names=DNS:localhost,IP:127.0.0.1,IP:::1 # as subjectAltName wants them
+for name in "$@"; do
+  name=${name#[} && name=${name%]} kind=DNS
+  [[ ! $name =~ ^[0-9.]+$|^[0-9a-fA-F.]*:[0-9a-fA-F:.]+$ ]] || kind=IP
+  [[ $kind == IP || $name =~ ^[A-Za-z0-9_.*-]+$ ]] ||
+    fail "'$name' is no host name and no IP address: each NAME is one, without a port"
+  names+=,$kind:$name
+done
 mkdir -p "$folder/learner" "$folder/actor" && chmod 700 "$folder" && cd "$folder"
 
 # Each is made beside the one that it replaces, as FILE.new. Once all of them are there, so is the
@@ -41,7 +49,7 @@ files=(ca.key ca.crt token {learner,actor}/tls.{crt,key})
 replace() {
   local file
   for file in "${files[@]}"; do [ ! -f "$file.new" ] || mv "$file.new" "$file"; done
-  rm made
+  rm -rf made signing
 }
 if [ -n "$rotates" ] && [ -f made ]; then
   replace
@@ -51,41 +59,30 @@ fi
 
 # Of openssl's commands before 3.4 `ca` alone takes the day from which a certificate is valid; it
 # keeps a record of what it has signed, which is of no use here.
-records=$(mktemp -d)
-trap 'rm -rf "$records"' EXIT
-printf '%s\n' '[ca]' default_ca=ca "database=$records/index" "new_certs_dir=$records" \
-  rand_serial=yes default_md=sha256 policy=subject '[subject]' commonName=supplied \
-  >"$records/config"
+rm -rf made signing "${files[@]/%/.new}"
+mkdir signing
+printf '%s\n' '[ca]' default_ca=ca database=signing/index new_certs_dir=signing rand_serial=yes \
+  default_md=sha256 policy=subject '[subject]' commonName=supplied >signing/config
 yesterday=$(date -u -d "@$(($(date +%s) - 86400))" +%Y%m%d%H%M%SZ)
 
 # certify PAIR SUBJECT EXTENSIONS WORDS...: a key and its certificate; WORDS say by which CA.
 certify() {
-  : >"$records/index"
-  openssl ecparam -name prime256v1 -genkey -noout -out "$1.key.new" &&
-    openssl req -new -key "$1.key.new" -subj "/CN=$2" -out "$records/request" &&
-    openssl ca -config "$records/config" -batch -notext -startdate "$yesterday" -days 3650 \
-      -extfile <(printf '%s\n' "$3") -in "$records/request" -out "$1.crt.new" "${@:4}" \
-      2>"$records/said" ||
-    fail "$folder: openssl cannot sign: $(grep -v '^Using ' "$records/said" | head -n 1)"
+  : >signing/index
+  {
+    openssl ecparam -name prime256v1 -genkey -noout -out "$1.key.new" &&
+      openssl req -new -key "$1.key.new" -subj "/CN=$2" -out signing/request &&
+      openssl ca -config signing/config -batch -notext -startdate "$yesterday" -days 3650 \
+        -extfile <(printf '%s\n' "$3") -in signing/request -out "$1.crt.new" "${@:4}"
+  } 2>signing/said ||
+    fail "$folder: openssl cannot sign $3: $(grep -v '^Using \|^Check t' signing/said | head -n 1)"
 }
 
-# names NAME...: as subjectAltName wants them.
-names() {
-  local name list=DNS:localhost,IP:127.0.0.1,IP:::1
-  for name in "$@"; do
-    name=${name#[} && name=${name%]}
-    if [[ $name =~ ^[0-9.]+$ || $name == *:* ]]; then list+=,IP:$name; else list+=,DNS:$name; fi
-  done
-  echo "$list"
-}
-
-rm -f made "${files[@]/%/.new}"
 # Two authorities may not have the same subject.
 certify ca "acorn $(openssl rand -hex 8)" basicConstraints=critical,CA:TRUE \
   -selfsign -keyfile ca.key.new
 by=.new
 [ -z "$rotates" ] || by=
-certify learner/tls "acorn learner" "subjectAltName=$(names "$@")" \
+certify learner/tls "acorn learner" "subjectAltName=$names" \
   -cert "ca.crt$by" -keyfile "ca.key$by"
 certify actor/tls "acorn actor" extendedKeyUsage=clientAuth -cert ca.crt.new -keyfile ca.key.new
 openssl rand -base64 32 >token.new

@@ -18,6 +18,10 @@ long=learner-0.us-central1-a.c.a-project-with-quite-a-long-name-123456.internal
 pass_if "names longer than 64 characters" credentials files "$long" localhost
 pass_if "are in the learner's certificate" \
   grep -q "DNS:$long," <(openssl x509 -in files/learner/tls.crt -noout -ext subjectAltName)
+for name in alpha,beta alpha:8686 "a b" ""; do
+  no_name() { ! credentials none "$name" && says "'$name' is no host name" && ! [ -e none ]; }
+  pass_if "'$name' is no name" no_name
+done
 
 cp files/ca.key kept
 keeps() {
@@ -59,6 +63,8 @@ pass_if "and drops the first token" eval '! grep -qxFf before/token files/token'
 
 rm -rf files && credentials files localhost && credentials other localhost
 cp -p other/ca.key files/ca.key
-unsigned() { ! credentials --rotate files localhost && says "files: openssl cannot sign: "; }
+unsigned() {
+  ! credentials --rotate files localhost && says "files: openssl cannot sign subjectAltName=DNS:"
+}
 pass_if "a key of another CA is named" unsigned
 finish
