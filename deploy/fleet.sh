@@ -26,8 +26,8 @@ stop    the learner first (it writes a checkpoint), then the others; collects th
 USAGE
 }
 
-fail() { echo "fleet: $*" >&2 && exit 1; }
-misuse() { echo "fleet: $*; --help says more" >&2 && exit 2; }
+fail() { echo "fleet: $*" >&2; exit 1; }
+misuse() { echo "fleet: $*; --help says more" >&2; exit 2; }
 
 command=${1:-}
 case "$command" in
@@ -67,6 +67,7 @@ take_words() {
         ;;
     esac
   done
+  [[ $learner_host != *,* ]] || misuse "--learner_host=$learner_host: one name is needed"
   [[ $port =~ ^[1-9][0-9]{0,4}$ && $port -le 65535 ]] ||
     misuse "--port=$port: a number from 1 to 65535 is needed"
 }
@@ -156,14 +157,13 @@ status() {
 # A host's logs are removed once they are here.
 stop() {
   local i host logs lost=()
-  on 0 0 150 host_stop 130
-  lost=("${bad[@]}")
-  on 1 $last 60 host_stop 10
-  lost+=("${bad[@]}")
+  [ -f "$fleet/fleet.conf" ] || fail "no fleet $key has been started here; --port names another"
+  on 0 0 150 host_stop 130 || lost=("${bad[@]}")
+  on 1 $last 60 host_stop 10 || lost+=("${bad[@]}")
   for ((i = 0; i <= last; i++)); do
     host=${hosts[i]} logs=$fleet/logs/${hosts[i]}
     [[ " ${lost[*]} " != *" $host "* ]] || continue
-    [ -s "$talk/$host.out" ] || [ ! -d "$logs" ] || continue # stopped before
+    [ -s "$talk/$host.out" ] || continue # stopped before, or never started
     mkdir -p "$logs" && tar -xz -C "$logs" <"$talk/$host.out" && on "$i" "$i" 60 host_remove ||
       lost+=("$host")
   done

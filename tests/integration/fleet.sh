@@ -69,6 +69,11 @@ pass_if "a port that there is not" refuses "88888"
 fleet stop 127.0.0.1 --prot=9999
 misused() { is "$code" 2 && says "$1"; }
 pass_if "a flag that stop does not have" misused "stop: '--prot=9999' is no flag of it; --help says"
+fleet stop 127.0.0.1 "--port=$(free_port)" "--rsh=$rsh"
+not_started() { is "$code" 1 && says "no fleet 127.0.0.1-" && says "--port names another"; }
+pass_if "a stop of no fleet" not_started
+start "$hosts" cartpole vtrace --learner_host=a,b
+pass_if "two names for the learner" misused "--learner_host=a,b: one name is needed"
 start "$hosts" cartpole vtrace --total_step=5 "--port=$port"
 pass_if "a flag that does not exist, named by the hosts" refuses "did you mean --total_steps"
 once() { is "$(grep -c 'no such option' err)" 1 && refuses "$1"; }
