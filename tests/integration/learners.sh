@@ -71,6 +71,8 @@ for round in $(seq "${ROUNDS:-6}"); do
   [ "$round" -gt 1 ] || resume=--no_resume
   cartpole --learners=2 --total_steps=1e9 --checkpoint_secs=0 "$resume"
   pass_if "round $round: it trains" wait_for 30 two_train $((round * 1000 + 5000))
+  resumed() { [ "$round" -eq 1 ] || says "resuming from the checkpoint of update $left,"; }
+  pass_if "round $round: what was left is resumed" resumed
   before=$(updates_of)
   sleep "0.0$((round * 7 % 10))"
   killed_ms=$(now_ms)
@@ -81,6 +83,7 @@ for round in $(seq "${ROUNDS:-6}"); do
   ended
   later() { [ "$(updates_of)" != "$before" ]; }
   pass_if "round $round: with a checkpoint" wait_for 2 later
+  left=$((10#$(updates_of)))
   if [ $killed = 1 ]; then
     pass_if "round $round: the run fails, and names it" is "$code $(json run/result.json reason)" \
       "1 error"
@@ -90,6 +93,7 @@ for round in $(seq "${ROUNDS:-6}"); do
   fi
 done
 echo "after ${ROUNDS:-6} kills the others ended within $longest ms"
+pass_if "each time within 10 s" [ "$longest" -le 10000 ]
 cartpole --learners=2 --resume --total_steps=1e9
 pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"
 pass_if "and trains" wait_for 30 two_train 5000
@@ -132,6 +136,15 @@ wait %-
 for rank in 0 1; do
   pass_if "learners that disagree are refused: learner $rank" \
     grep -q "'--unroll_length=10' and '--unroll_length=20'" "err-$rank"
+done
+rm -f shared
+by_hand 0 --learners_timeout_s=30 &
+by_hand 1 --env=catch --learners_timeout_s=30
+is "$?" 2 || failures=$((failures + 1))
+wait %-
+for rank in 0 1; do
+  pass_if "and those of two environments: learner $rank" \
+    grep -q "'environment cartpole' and 'environment catch'" "err-$rank"
 done
 rm -f shared
 by_hand 0 --learners_timeout_s=0.5
