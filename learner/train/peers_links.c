@@ -328,7 +328,8 @@ static int first_missing(const struct opening *o) {
   return -1;
 }
 
-/* One of a higher rank calls: what is known of it is its name, or why the last call was refused. */
+/* One of a higher rank calls: what is known of it is its name, or why the last call was refused.
+ * The name is looked up here, and not while there are calls to take, which would wait for that. */
 static enum status give_up(struct opening *o, int rank, struct error *error) {
   const struct peers_config *config = o->config;
   char *problem = rank < config->rank ? o->problem[rank] : o->refused;

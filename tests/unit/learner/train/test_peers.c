@@ -250,6 +250,18 @@ static void learners_that_disagree_name_both_values(void **state) {
   peers_world_destroy(&w);
 }
 
+static void so_do_those_of_two_versions(void **state) {
+  (void)state;
+  struct peers_world w = peers_world_create(2);
+  w.about[0] = "version 1\n--unroll_length=20\n", w.about[1] = "version 2\n--unroll_length=10\n";
+  peers_world_run_all(&w, reduce_for_ever);
+  for (int r = 0; r < 2; r++) {
+    assert_int_equal(w.result[r].status, STATUS_MISMATCH);
+    assert_non_null(strstr(w.result[r].error, "'version 1' and 'version 2'"));
+  }
+  peers_world_destroy(&w);
+}
+
 static void a_text_that_only_goes_on_is_another(void **state) {
   (void)state;
   struct peers_world w = peers_world_create(2);
@@ -333,6 +345,7 @@ int main(void) {
       BOTH(a_learner_that_never_comes_is_named),
       BOTH(the_first_one_that_runs_takes_the_place_of_rank_0),
       BOTH(learners_that_disagree_name_both_values),
+      BOTH(so_do_those_of_two_versions),
       BOTH(lines_are_compared_to_their_ends),
       BOTH(a_text_that_only_goes_on_is_another),
       cmocka_unit_test_setup(a_file_that_does_not_fit_is_refused, by_memory),
