@@ -61,8 +61,9 @@ cost() {
 
 echo "machine: $(machine)"
 code=0
+for n in 1 2 3 4 5; do $reduction | awk '$1 == "CPU" {print $4; exit}'; done >"$work/ratios"
 row "a reduction of 1.6 M floats over a copy, two processes, memory: CPU" \
-  "$($reduction | awk '$1 == "CPU" {print $4; exit}')" "<= 4" || code=1
+  "$(median <"$work/ratios")" "<= 4" || code=1
 for step_ms in "${steps_ms[@]}"; do
   for ((n = 0; n < pairs; n++)); do
     one=$(cost 1)
