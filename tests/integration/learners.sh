@@ -129,23 +129,21 @@ by_hand() {
     --learners_file="$work/shared" --listen="unix:$work/rank-$rank" --logdir="hand-$rank" "$@" \
     >"out-$rank" 2>"err-$rank" </dev/null
 }
-by_hand 0 --unroll_length=10 --learners_timeout_s=30 &
-by_hand 1 --unroll_length=20 --learners_timeout_s=30
-is "$?" 2 || failures=$((failures + 1))
-wait %-
-for rank in 0 1; do
-  pass_if "learners that disagree are refused: learner $rank" \
-    grep -q "'--unroll_length=10' and '--unroll_length=20'" "err-$rank"
-done
-rm -f shared
-by_hand 0 --learners_timeout_s=30 &
-by_hand 1 --env=catch --learners_timeout_s=30
-is "$?" 2 || failures=$((failures + 1))
-wait %-
-for rank in 0 1; do
-  pass_if "and those of two environments: learner $rank" \
-    grep -q "'environment cartpole' and 'environment catch'" "err-$rank"
-done
+# disagree WHAT OPTION OPTION SENTENCE: both learners, each with its option, end with it.
+disagree() {
+  local rank
+  rm -f shared
+  by_hand 0 "$2" --learners_timeout_s=30 &
+  by_hand 1 "$3" --learners_timeout_s=30
+  is "$?" 2 || failures=$((failures + 1))
+  wait %-
+  for rank in 0 1; do
+    pass_if "learners of two $1 are refused: learner $rank" grep -qF -- "$4" "err-$rank"
+  done
+}
+disagree lengths --unroll_length=10 --unroll_length=20 \
+  "'--unroll_length=10' and '--unroll_length=20'"
+disagree environments --env=cartpole --env=catch "'environment cartpole' and 'environment catch'"
 rm -f shared
 by_hand 0 --learners_timeout_s=0.5
 pass_if "a learner that never comes is named" \
