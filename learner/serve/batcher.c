@@ -6,7 +6,13 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
-enum { TURNAROUNDS = 64, LATE_MIN_US = 20000, LATE_MEDIANS = 10, FOREVER_US = 100000 };
+enum {
+  TURNAROUNDS = 64,
+  LATE_MIN_US = 20000,
+  LATE_MEDIANS = 10,
+  FOREVER_US = 100000,
+  MANY_MESSAGES = 8 /* whose wake-ups cost more than one sleep */
+};
 
 enum client_state { CLIENT_NONE, CLIENT_STEPPING, CLIENT_QUEUED, CLIENT_RUNNING };
 
@@ -35,7 +41,7 @@ struct batcher {
   struct row_batch *filling;    /* one that does not run */
   int live_rows, stepping_rows; /* of live clients that are not late */
   int late_clients;
-  bool waited_out; /* the last batch ran because its oldest row had waited */
+  bool waited_out; /* the last batch ran because its oldest row had waited, far from full */
   int64_t next_late_scan_us;
   /* the last turnarounds, answer to next message, and what follows from them */
   int64_t turnaround[TURNAROUNDS];
@@ -233,14 +239,24 @@ static void scan_late(struct batcher *batcher, int64_t now_us) {
   batcher->next_late_scan_us = now_us + batcher->late_us / 8;
 }
 
+static int target_rows(const struct batcher *batcher) {
+  int target = batcher->config.target_rows;
+  return target ? target : (batcher->live_rows + 1) / 2;
+}
+
 /* Whether all have come that it is to have. */
 static bool is_full(const struct batcher *batcher, const struct row_batch *batch) {
   int barrier = batcher->config.barrier_rows;
   if (barrier)
     return batch->live_rows >= barrier || (batch->live_rows == 0 && batcher->live_rows == 0);
-  int target = batcher->config.target_rows;
-  if (!target) target = (batcher->live_rows + 1) / 2;
-  return batch->queued_rows - batch->guest_rows >= target || batcher->stepping_rows == 0;
+  return batch->queued_rows - batch->guest_rows >= target_rows(batcher) ||
+         batcher->stepping_rows == 0;
+}
+
+/* Of many messages, and by far not full: so will the next one be, most likely. */
+static bool waited_out(const struct batcher *batcher, const struct row_batch *batch) {
+  return !is_full(batcher, batch) && batch->num_segments >= MANY_MESSAGES &&
+         2 * batch->queued_rows <= target_rows(batcher);
 }
 
 /* When its oldest row will have waited; a barrier waits for as long as it takes. */
@@ -290,7 +306,7 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
   if (may_take(batcher) && should_run(batcher, batch, now_us)) {
-    batcher->waited_out = !is_full(batcher, batch);
+    batcher->waited_out = waited_out(batcher, batch);
     taken = take_locked(batcher);
   } else {
     *deadline_us = next_deadline(batcher, batch, now_us);

@@ -15,7 +15,7 @@ enum {
   QUEUE_WAIT_US = 100000,
   EXPIRE_US = 1000000,
   LONG_US = 100000,
-  NAP_US = 1000,
+  NAP_US = 5000,
   CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
   /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
   SPARE_CALLS = 1000,
@@ -72,10 +72,17 @@ static void end_silent_leases(const struct serve *serve, int64_t now_us) {
   }
 }
 
+/* Handles what has come. Returns 0, or -1 once the queue has ended. */
+static int read_all(const struct queue *queue) {
+  int handled;
+  while ((handled = rpc_server_poll(queue->serve->server, queue->index, 0)) > 0) continue;
+  return handled;
+}
+
 /* Handles an event. While the device computes it does not wait for one: the actions are sent as
- * soon as they are there. While rows wait for time to pass it sleeps instead, and takes what has
- * come meanwhile at once: in a large fleet, being woken for each message costs more than reading
- * it. Returns -1 once the queue has ended. */
+ * soon as they are there. While rows wait for time to pass it sleeps instead, and handles all that
+ * has come meanwhile: in a large fleet, being woken for each message costs more than reading it.
+ * Returns -1 once the queue has ended. */
 static int poll_inline(const struct queue *queue, int64_t deadline_us) {
   const struct serve *serve = queue->serve;
   bool computes = inference_running(serve->inference) > 0;
@@ -85,6 +92,7 @@ static int poll_inline(const struct queue *queue, int64_t deadline_us) {
   if (handled == 0 && sleeps) {
     int64_t left_us = deadline_us - clock_now_us();
     if (left_us > 0) clock_sleep_us(left_us < NAP_US ? left_us : NAP_US);
+    handled = read_all(queue);
   }
   return handled;
 }
@@ -99,8 +107,7 @@ static void *run_inline(void *argument) {
     deadline_us = now_us + QUEUE_WAIT_US;
     bool ran = run_ready(serve, now_us, &deadline_us, false);
     /* After a wait for the trainer everybody who came meanwhile has a turn. */
-    if (ran && clock_now_us() - now_us > LONG_US)
-      while (rpc_server_poll(serve->server, queue->index, 0) > 0) continue;
+    if (ran && clock_now_us() - now_us > LONG_US) read_all(queue);
     if (now_us >= expire_us) {
       end_silent_leases(serve, now_us);
       expire_us = now_us + EXPIRE_US;

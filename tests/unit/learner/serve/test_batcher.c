@@ -45,25 +45,43 @@ static void runs_when_the_oldest_row_has_waited(void **state) {
   batcher_destroy(batcher);
 }
 
-/* Until it was time that made a batch run, and once it is not, nothing is known of the next one. */
+/* Sends of clients [first, last), then takes the batch at that time. */
+static void play_batch(struct batcher *batcher, int first, int last, int64_t now_us,
+                       int64_t take_us) {
+  for (int i = first; i < last; i++) send(batcher, i, now_us);
+  struct row_batch *batch = take(batcher, take_us);
+  assert_non_null(batch);
+  finish(batcher, batch, take_us + 1);
+}
+
+/* One message is queued, before which a batch has run. */
+static bool waits_out(struct batcher *batcher, int64_t now_us) {
+  assert_false(batcher_waits_out(batcher)); /* there is nothing to wait with */
+  send(batcher, 0, now_us);
+  bool waits = batcher_waits_out(batcher);
+  finish(batcher, take(batcher, now_us + 5000), now_us + 5001);
+  return waits;
+}
+
+/* As it ran the last one: of many messages, and by far not full. */
 static void time_alone_is_likely_to_run_the_next_one(void **state) {
   (void)state;
-  struct batcher *batcher = with_clients(4, 1, 0);
-  send(batcher, 0, 1000);
-  assert_false(batcher_waits_out(batcher));
-  finish(batcher, take(batcher, 6000), 6001);
-  assert_false(batcher_waits_out(batcher)); /* there is nothing to wait with */
-  send(batcher, 0, 7000);
-  assert_true(batcher_waits_out(batcher));
-  send(batcher, 1, 7001);
-  finish(batcher, take(batcher, 7002), 7003);
+  struct batcher_config config = config_of(160, 160); /* 80 make a full batch */
+  config.late_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 160; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
+  assert_false(waits_out(batcher, 1000));
+  play_batch(batcher, 1, 8, 10000, 15000);
+  assert_false(waits_out(batcher, 20000));
+  play_batch(batcher, 1, 9, 30000, 35000);
+  assert_true(waits_out(batcher, 40000));
+  play_batch(batcher, 1, 41, 50000, 55000);
+  assert_true(waits_out(batcher, 60000));
+  play_batch(batcher, 1, 42, 70000, 75000);
+  assert_false(waits_out(batcher, 80000));
   /* One that was full and had to wait for room ran late, but not because of that. */
-  send(batcher, 0, 8000);
-  assert_false(batcher_waits_out(batcher));
-  send(batcher, 1, 8001);
-  finish(batcher, take(batcher, 20000), 20001);
-  send(batcher, 0, 21000);
-  assert_false(batcher_waits_out(batcher));
+  play_batch(batcher, 1, 81, 90000, 105000);
+  assert_false(waits_out(batcher, 110000));
   batcher_destroy(batcher);
 }
 
