@@ -7,6 +7,7 @@
  * --shared: streams of one connection. --bytes: of an observation, those of synthetic. Prints when
  * all have joined, then how long they waited for actions. SIGTERM ends it early. Usage:
  * tests/bench/streams.sh, tests/bench/replay_save.sh */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -187,7 +188,7 @@ int main(int argc, char **argv) {
   pthread_sigmask(SIG_BLOCK, &ends, NULL);
   start(&app);
   struct timespec limit = {app.seconds, 0};
-  sigtimedwait(&ends, NULL, &limit);
+  while (sigtimedwait(&ends, NULL, &limit) < 0 && errno == EINTR) continue; /* by SIGCONT */
   finish(&app);
   return atomic_load(&app.failed) > 0;
 }

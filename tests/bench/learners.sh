@@ -15,21 +15,36 @@ learners_on=0 clients_on=1-$(($(nproc) - 1))
 client=build/tests/bench/bench_streams reduction=build/tests/bench/bench_reduction
 need $client $reduction
 
-# CPU seconds of these processes and steps of the run, as the run writes a line of metrics.
+# used LEARNERS PROCESS...: CPU seconds of the processes and steps of their run, as it writes a line
+# of metrics.
 used() {
-  local pid lines
-  lines=$(wc -l <"$work/run/metrics.jsonl")
-  until [ "$(wc -l <"$work/run/metrics.jsonl")" -gt "$lines" ]; do sleep 0.02; done
-  for pid in "$@"; do cpu_seconds "$pid"; done | awk '{sum += $1} END {printf "%s ", sum}'
-  field step "$(wc -l <"$work/run/metrics.jsonl")"
+  local pid lines run=$work/run$1
+  lines=$(wc -l <"$run/metrics.jsonl")
+  until [ "$(wc -l <"$run/metrics.jsonl")" -gt "$lines" ]; do sleep 0.02; done
+  for pid in "${@:2}"; do cpu_seconds "$pid"; done | awk '{sum += $1} END {printf "%s ", sum}'
+  field step "$(wc -l <"$run/metrics.jsonl")" "$run"
 }
 
-# start_clients LEARNERS PORT: each learner's share of the streams.
+# start_learners LEARNERS: a run that serves one fleet of clients after another: in its first
+# seconds it writes metrics more often.
+start_learners() {
+  port[$1]=$((10000 + RANDOM % 20000))
+  taskset -c "$learners_on" build/learner --env=cartpole --agent=vtrace --learners="$1" \
+    --num_envs=$((streams / $1)) --listen=127.0.0.1:${port[$1]} --logdir="$work/run$1" \
+    --metrics_secs=2 --total_steps=1e12 >"$work/out$1" 2>"$work/err$1" &
+  learner[$1]=$!
+  for _ in $(seq 200); do
+    grep -q 'listening on' "$work/err$1" && return
+    sleep 0.05
+  done
+}
+
+# start_clients LEARNERS: each learner's share of the streams.
 start_clients() {
   local rank
   clients=()
   for ((rank = 0; rank < $1; rank++)); do
-    taskset -c "$clients_on" $client "127.0.0.1:$(($2 + rank))" --streams=$((streams / $1)) \
+    taskset -c "$clients_on" $client "127.0.0.1:$((port[$1] + rank))" --streams=$((streams / $1)) \
       --shared=100 --step_ms="$step_ms" --seconds=300 --name="light-$rank" \
       >"$work/client-$rank" 2>&1 &
     clients+=($!)
@@ -38,25 +53,16 @@ start_clients() {
 
 # cost LEARNERS: microseconds of CPU time per step, of all learners.
 cost() {
-  local port=$((10000 + RANDOM % 20000)) learner before processes
-  rm -rf "$work/run"
-  taskset -c "$learners_on" build/learner --env=cartpole --agent=vtrace --learners="$1" \
-    --num_envs=$((streams / $1)) --listen=127.0.0.1:$port --logdir="$work/run" \
-    --metrics_secs=2 --total_steps=1e12 >"$work/out" 2>"$work/err" &
-  learner=$!
-  for _ in $(seq 200); do
-    grep -q 'listening on' "$work/err" && break
-    sleep 0.05
-  done
-  start_clients "$1" "$port"
+  local before processes
+  start_clients "$1"
   sleep 4 # all have joined
-  read -ra processes <"/proc/$learner/task/$learner/children"
-  before=$(used "$learner" "${processes[@]}")
+  read -ra processes <"/proc/${learner[$1]}/task/${learner[$1]}/children"
+  before=$(used "$1" "${learner[$1]}" "${processes[@]}")
   sleep "$seconds"
-  echo "$before $(used "$learner" "${processes[@]}")" |
+  echo "$before $(used "$1" "${learner[$1]}" "${processes[@]}")" |
     awk '{printf "%.3f\n", 1e6 * ($3 - $1) / ($4 - $2)}'
-  kill -TERM "${clients[@]}" $learner
-  wait "${clients[@]}" $learner
+  kill -TERM "${clients[@]}"
+  wait "${clients[@]}"
 }
 
 echo "machine: $(machine)"
@@ -64,6 +70,9 @@ code=0
 for n in 1 2 3 4 5; do $reduction | awk '$1 == "CPU" {print $4; exit}'; done >"$work/ratios"
 row "a reduction of 1.6 M floats over a copy, two processes, memory: CPU" \
   "$(median <"$work/ratios")" "<= 4" || code=1
+start_learners 1
+start_learners 2
+sleep 20
 for step_ms in "${steps_ms[@]}"; do
   for ((n = 0; n < pairs; n++)); do
     one=$(cost 1)
@@ -73,4 +82,6 @@ for step_ms in "${steps_ms[@]}"; do
     "$(median <"$work/ratios")" "<= 1.05" || code=1
   echo "  pairs: $(tr '\n' ' ' <"$work/ratios")"
 done
+kill -TERM "${learner[@]}"
+wait "${learner[@]}"
 exit $code

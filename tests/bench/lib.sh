@@ -104,9 +104,9 @@ cpu_seconds() {
   awk -v hz="$(getconf CLK_TCK)" '{sub(/^.*\) /, ""); print ($12 + $13) / hz}' "/proc/$1/stat"
 }
 
-# field NAME LINE: a number of one line of the metrics of $work/run.
+# field NAME LINE [FOLDER]: a number of one line of the metrics of $work/run, or of that folder's.
 field() {
-  sed -n "$2p" "$work/run/metrics.jsonl" | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"
+  sed -n "$2p" "${3:-$work/run}/metrics.jsonl" | tr ',{}' '\n' | sed -n "s|^\"$1\": *||p"
 }
 
 # per_second NAME LINE: how fast a total has grown from line LINE to the last but one.
