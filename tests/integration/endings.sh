@@ -208,12 +208,12 @@ pass_if "at the end it is logged again" logged_again
 run cartpole vtrace 2 8 --total_steps=20k --logdir=own --hidden=32,32 --discount=0.9 --seed=7
 ended
 sed '/total_steps/d; /^#/d' own/config.txt >before
-run cartpole vtrace 2 8 --total_steps=40k --logdir=own --resume --entropy_cost=0.02
+run cartpole vtrace 2 8 --total_steps=40k --logdir=own --resume --entropy_cost=0.03
 ended
 keeps_options() {
   sed '/total_steps/d; /^#/d' own/config.txt | diff before - >changes
   is "$code" 0 && is "$(grep -c '^[<>]' changes)" 2 && grep -q '> entropy_cost = 0.02' changes &&
-    says "resuming with --entropy_cost=0.02; it was 0.1"
+    says "resuming with --entropy_cost=0.03; it was 0.02"
 }
 pass_if "--resume keeps the run's options, but for those that are given" keeps_options
 # --deterministic: the last update is the same one in each run.
