@@ -16,6 +16,7 @@ enum {
   EXPIRE_US = 1000000,
   LONG_US = 100000,
   NAP_US = 5000,
+  READ_US = 20000,
   CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
   /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
   SPARE_CALLS = 1000,
@@ -72,10 +73,13 @@ static void end_silent_leases(const struct serve *serve, int64_t now_us) {
   }
 }
 
-/* Handles what has come. Returns 0, or -1 once the queue has ended. */
+/* Handles what has come, unless it never ends. Returns -1 once the queue has ended. */
 static int read_all(const struct queue *queue) {
+  int64_t until_us = clock_now_us() + READ_US;
   int handled;
-  while ((handled = rpc_server_poll(queue->serve->server, queue->index, 0)) > 0) continue;
+  do {
+    handled = rpc_server_poll(queue->serve->server, queue->index, 0);
+  } while (handled > 0 && clock_now_us() < until_us);
   return handled;
 }
 
