@@ -212,7 +212,7 @@ run cartpole vtrace 2 8 --total_steps=40k --logdir=own --resume --entropy_cost=0
 ended
 keeps_options() {
   sed '/total_steps/d; /^#/d' own/config.txt | diff before - >changes
-  is "$code" 0 && is "$(grep -c '^[<>]' changes)" 2 && grep -q '> entropy_cost = 0.02' changes &&
+  is "$code" 0 && is "$(grep -c '^[<>]' changes)" 2 && grep -q '> entropy_cost = 0.03' changes &&
     says "resuming with --entropy_cost=0.03; it was 0.02"
 }
 pass_if "--resume keeps the run's options, but for those that are given" keeps_options
