@@ -255,8 +255,10 @@ static bool is_full(const struct batcher *batcher, const struct row_batch *batch
 
 /* Of many messages, and by far not full: so will the next one be, most likely. */
 static bool waited_out(const struct batcher *batcher, const struct row_batch *batch) {
+  int target = target_rows(batcher);
+  if (target > batcher->live_rows) target = batcher->live_rows;
   return !is_full(batcher, batch) && batch->num_segments >= MANY_MESSAGES &&
-         2 * batch->queued_rows <= target_rows(batcher);
+         2 * batch->queued_rows <= target;
 }
 
 /* When its oldest row will have waited; a barrier waits for as long as it takes. */

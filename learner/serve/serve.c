@@ -16,7 +16,7 @@ enum {
   EXPIRE_US = 1000000,
   LONG_US = 100000,
   NAP_US = 5000,
-  READ_US = 20000,
+  IDLE_POLLS = 8,
   CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
   /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
   SPARE_CALLS = 1000,
@@ -73,14 +73,17 @@ static void end_silent_leases(const struct serve *serve, int64_t now_us) {
   }
 }
 
-/* Handles what has come, unless it never ends. Returns -1 once the queue has ended. */
+/* Handles what has come. A poll without an event may have read a part of a message: several end
+ * it, or more events than honest clients have. Returns -1 once the queue has ended. */
 static int read_all(const struct queue *queue) {
-  int64_t until_us = clock_now_us() + READ_US;
-  int handled;
-  do {
-    handled = rpc_server_poll(queue->serve->server, queue->index, 0);
-  } while (handled > 0 && clock_now_us() < until_us);
-  return handled;
+  const struct serve *serve = queue->serve;
+  int most = 2 * leases_num_slots(serve->leases) + SPARE_CALLS;
+  for (int idle = 0; idle < IDLE_POLLS && most > 0; most--) {
+    int handled = rpc_server_poll(serve->server, queue->index, 0);
+    if (handled < 0) return -1;
+    idle = handled ? 0 : idle + 1;
+  }
+  return 0;
 }
 
 /* Handles an event. While the device computes it does not wait for one: the actions are sent as

@@ -85,6 +85,21 @@ static void time_alone_is_likely_to_run_the_next_one(void **state) {
   batcher_destroy(batcher);
 }
 
+/* All that there are make it full, also of a target that they cannot reach. */
+static void a_batch_of_half_the_fleet_is_not_far_from_full(void **state) {
+  (void)state;
+  struct batcher_config config = config_of(20, 20);
+  config.target_rows = 1000;
+  config.late_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < 20; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
+  play_batch(batcher, 1, 11, 1000, 6000);
+  assert_true(waits_out(batcher, 10000));
+  play_batch(batcher, 1, 12, 20000, 25000);
+  assert_false(waits_out(batcher, 30000));
+  batcher_destroy(batcher);
+}
+
 static void a_late_client_is_not_waited_for_until_it_answers(void **state) {
   (void)state;
   struct batcher_config config = config_of(2, 2);
@@ -390,6 +405,7 @@ int main(void) {
       cmocka_unit_test(runs_when_nobody_else_can_come),
       cmocka_unit_test(runs_when_the_oldest_row_has_waited),
       cmocka_unit_test(time_alone_is_likely_to_run_the_next_one),
+      cmocka_unit_test(a_batch_of_half_the_fleet_is_not_far_from_full),
       cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
       cmocka_unit_test(the_bound_for_late_follows_the_median),
       cmocka_unit_test(and_not_the_fastest_or_the_slowest),

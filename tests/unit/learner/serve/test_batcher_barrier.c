@@ -45,17 +45,17 @@ static void a_barrier_waits_for_the_living(void **state) {
 /* However long it takes: no time is named at which it would run. */
 static void a_barrier_has_no_deadline(void **state) {
   (void)state;
-  struct batcher_config config = config_of(2, 4);
-  config.barrier_rows = 4;
+  struct batcher_config config = config_of(20, 20);
+  config.barrier_rows = 20;
   config.late_us = 1000000;
   struct batcher *batcher = batcher_create(&config);
-  for (int i = 0; i < 2; i++) batcher_add(batcher, i, 2, i * 2, 1, false, true, 0);
+  for (int i = 0; i < 20; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
   for (int64_t now = 0, deadline; now < 200000; now += 100000) {
-    send(batcher, 0, now);
+    for (int i = 0; i < 10; i++) send(batcher, i, now);
     assert_null(batcher_try_take(batcher, now + 50000, &deadline));
     assert_true(deadline > now + 51000);
     assert_false(batcher_waits_out(batcher));
-    send(batcher, 1, now + 60000);
+    for (int i = 10; i < 20; i++) send(batcher, i, now + 60000);
     finish(batcher, take(batcher, now + 60001), now + 60002);
   }
   batcher_destroy(batcher);
