@@ -47,4 +47,15 @@ static inline struct batcher *with_clients(int clients, int rows_each, int64_t n
   return batcher;
 }
 
+/* The same with a row each, who may take a second. */
+static inline struct batcher *with_patience(int clients, int target_rows, int barrier_rows) {
+  struct batcher_config config = config_of(clients, clients);
+  config.target_rows = target_rows;
+  config.barrier_rows = barrier_rows;
+  config.late_us = 1000000;
+  struct batcher *batcher = batcher_create(&config);
+  for (int i = 0; i < clients; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
+  return batcher;
+}
+
 #endif

@@ -66,10 +66,7 @@ static bool waits_out(struct batcher *batcher, int64_t now_us) {
 /* As it ran the last one: of many messages, and by far not full. */
 static void time_alone_is_likely_to_run_the_next_one(void **state) {
   (void)state;
-  struct batcher_config config = config_of(160, 160); /* 80 make a full batch */
-  config.late_us = 1000000;
-  struct batcher *batcher = batcher_create(&config);
-  for (int i = 0; i < 160; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
+  struct batcher *batcher = with_patience(160, 0, 0); /* 80 make a full batch */
   assert_false(waits_out(batcher, 1000));
   play_batch(batcher, 1, 8, 10000, 15000);
   assert_false(waits_out(batcher, 20000));
@@ -88,11 +85,7 @@ static void time_alone_is_likely_to_run_the_next_one(void **state) {
 /* All that there are make it full, also of a target that they cannot reach. */
 static void a_batch_of_half_the_fleet_is_not_far_from_full(void **state) {
   (void)state;
-  struct batcher_config config = config_of(20, 20);
-  config.target_rows = 1000;
-  config.late_us = 1000000;
-  struct batcher *batcher = batcher_create(&config);
-  for (int i = 0; i < 20; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
+  struct batcher *batcher = with_patience(20, 1000, 0);
   play_batch(batcher, 1, 11, 1000, 6000);
   assert_true(waits_out(batcher, 10000));
   play_batch(batcher, 1, 12, 20000, 25000);

@@ -45,11 +45,7 @@ static void a_barrier_waits_for_the_living(void **state) {
 /* However long it takes: no time is named at which it would run. */
 static void a_barrier_has_no_deadline(void **state) {
   (void)state;
-  struct batcher_config config = config_of(20, 20);
-  config.barrier_rows = 20;
-  config.late_us = 1000000;
-  struct batcher *batcher = batcher_create(&config);
-  for (int i = 0; i < 20; i++) batcher_add(batcher, i, 1, i, 1, false, true, 0);
+  struct batcher *batcher = with_patience(20, 0, 20);
   for (int64_t now = 0, deadline; now < 200000; now += 100000) {
     for (int i = 0; i < 10; i++) send(batcher, i, now);
     assert_null(batcher_try_take(batcher, now + 50000, &deadline));
