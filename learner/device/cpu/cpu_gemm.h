@@ -8,6 +8,8 @@
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_GEMM_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_GEMM_H
 
+#include <math.h>
+
 #include "learner/device/cpu/cpu_math.h"
 #include "learner/device/cpu/cpu_transpose.h"
 #include "learner/device/device.h"
@@ -114,7 +116,8 @@ struct tile {
   int K;
   const float *bias;
   enum tile_start start;
-  int tail; /* lanes of the last vector */
+  float least; /* what smaller sums become, as by ACTIVATION_RELU; else -INFINITY */
+  int tail;    /* lanes of the last vector */
 };
 
 #define EACH_ROW(m, n) _Pragma("GCC unroll 12") for (int m = 0; m < (n); m++)
@@ -150,7 +153,7 @@ INLINE void tile_run(const struct tile *t, const int rows, const int vectors) {
   EACH_ROW(m, rows) {
     float *c = t->c + (ptrdiff_t)m * t->c_stride;
     EACH(v, vectors) {
-      store_some(c + v * W, sum[m][v], v == vectors - 1 ? t->tail : W);
+      store_some(c + v * W, vmax(splat(t->least), sum[m][v]), v == vectors - 1 ? t->tail : W);
     }
   }
 }
@@ -200,13 +203,10 @@ INLINE void tanh_vectors(float *y, const int vectors) {
   EACH(v, vectors) store(y + v * W, x[v]);
 }
 
-/* act in place over (rows, width), rows `stride` apart. */
-static void activate_rows(float *y, int stride, enum activation act, int rows, int width) {
+/* tanh in place over (rows, width), rows `stride` apart. */
+static void tanh_rows(float *y, int stride, int rows, int width) {
   for (int m = 0; m < rows; m++, y += stride) {
     int n = 0;
-    if (act == ACTIVATION_RELU)
-      for (; n < width; n += W)
-        store_some(y + n, vmax(splat(0), load_some(y + n, width - n)), width - n);
     for (; n + TILE_VECTORS * W <= width; n += TILE_VECTORS * W) tanh_vectors(y + n, TILE_VECTORS);
     for (; n < width; n += W) store_some(y + n, vtanh(load_some(y + n, width - n)), width - n);
   }
@@ -216,12 +216,13 @@ static void activate_rows(float *y, int stride, enum activation act, int rows, i
 INLINE void panel_run(struct tile t, enum activation act, int m0, int m1, int width) {
   int vectors = (width + W - 1) / W, tall = TALL_ROWS[vectors - 1];
   t.tail = width - (vectors - 1) * W;
+  t.least = act == ACTIVATION_RELU ? 0 : -INFINITY;
   t.c += (ptrdiff_t)m0 * t.c_stride;
   t.a += m0 * t.a_row;
   for (int m = m0, rows; m < m1; m += rows) {
     rows = m1 - m >= tall ? tall : at_most_int(TILE_ROWS, m1 - m);
     (rows == tall ? TALL_TILE[vectors - 1] : TILE_TABLE[vectors - 1][rows - 1])(&t);
-    if (act != ACTIVATION_NONE) activate_rows(t.c, t.c_stride, act, rows, width);
+    if (act == ACTIVATION_TANH) tanh_rows(t.c, t.c_stride, rows, width);
     t.c += (ptrdiff_t)rows * t.c_stride;
     t.a += rows * t.a_row;
   }
