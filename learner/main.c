@@ -25,6 +25,7 @@
 #include "learner/run/run_kept.h"
 #include "learner/run/run_learners.h"
 #include "learner/run/run_options.h"
+#include "learner/run/run_parts.h"
 
 enum {
   EXIT_USAGE = 2,
@@ -392,7 +393,9 @@ int main(int argc, char **argv) {
   enum status status = run_options_read(&app.options, &app.differences, argc, argv, &error);
   if (status == STATUS_DONE) return 0;
   if (status == STATUS_OK) status = files_check("the learner", LEARNER_FILES, 1, &error);
-  if (status == STATUS_OK) status = thread_check(NUM_THREADS, &error);
+  if (status == STATUS_OK)
+    status = thread_check(
+        NUM_THREADS + run_trainer_threads(&app.options, sysconf(_SC_NPROCESSORS_ONLN)), &error);
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);

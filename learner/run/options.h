@@ -44,7 +44,7 @@ struct learner_options {
   int64_t head_hidden, atoms;
   double value_low, value_high;
   char *device, *precision;
-  int64_t gpu, gpu_memory_mib;
+  int64_t gpu, gpu_memory_mib, trainer_threads;
   char *observation_memory;
 
   struct algorithm_options algorithm;

@@ -174,7 +174,7 @@ static const struct preset presets[] = {
     {"", SAC,
      "hidden=256,256 activation=relu unroll_length=1 batch_size=256 replay_ratio=256 "
      "replay_min_steps=1k learning_rate=3e-4 adam_epsilon=1e-8 max_gradient_norm=0 "
-     "previous_action=false previous_reward=false total_steps=1M"},
+     "previous_action=false previous_reward=false trainer_threads=0 total_steps=1M"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
      * because one of them is slow, unless it is late. */
     {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},

@@ -13,6 +13,23 @@
 
 /* ---- the network and its devices */
 
+int run_trainer_threads(const struct learner_options *options, long cores) {
+  enum { MOST_CHOSEN = 4 };
+  if (strcmp(options->mode, "train") != 0) return 1;
+  if (options->trainer_threads > 0) return (int)options->trainer_threads;
+  long share = options->learners_at[0] ? cores : cores / options->learners;
+  return share < 1 ? 1 : share < MOST_CHOSEN ? (int)share : MOST_CHOSEN;
+}
+
+static void share_updates(struct device *trainer, const char *name,
+                          const struct learner_options *options) {
+  if (strcmp(name, "cpu") == 0)
+    device_cpu_use_threads(trainer, run_trainer_threads(options, sysconf(_SC_NPROCESSORS_ONLN)));
+  else if (options->trainer_threads > 1)
+    log_info("--trainer_threads=%d is ignored: it is for --device=cpu, and this is %s",
+             (int)options->trainer_threads, name);
+}
+
 static enum status make_devices(struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   struct error reason;
@@ -25,6 +42,7 @@ static enum status make_devices(struct run *run, struct error *error) {
   enum status status = device_create_by(&run->inference_device, &device, error);
   device.urgent = false;
   if (status == STATUS_OK) status = device_create_by(&run->trainer_device, &device, error);
+  if (status == STATUS_OK && run->trains) share_updates(run->trainer_device, device.name, options);
   bool saves = run->trains && run->agent->pace == REPLAYED && options->checkpoint_replay;
   if (status == STATUS_OK && saves) status = device_create_by(&run->saver_device, &device, error);
   return status;

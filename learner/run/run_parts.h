@@ -6,6 +6,10 @@
 
 #include "learner/run/run.h"
 
+/* Threads that share an update's products on a cpu that has so many cores; 1 where none is trained.
+ */
+int run_trainer_threads(const struct learner_options *options, long cores);
+
 /* The network and its two devices, and with them the shape of a step. Errors: INVALID: --hidden,
  * the network or the device cannot be had so. */
 MUST_CHECK enum status run_make_network(struct run *run, struct error *error);

@@ -78,8 +78,15 @@ enum status device_cpu_use_bf16(struct device *d, bool automatic, struct error *
   return STATUS_OK;
 }
 
+void device_cpu_use_threads(struct device *d, int threads) {
+  struct cpu *cpu = (struct cpu *)d;
+  CHECK(!cpu->pool, "threads of a device for the second time");
+  if (threads > 1) cpu->pool = cpu_pool_create(threads);
+}
+
 void cpu_destroy(struct device *d) {
   struct cpu *cpu = (struct cpu *)d;
+  cpu_pool_destroy(cpu->pool);
   for (int i = 0; i < SCRATCH_COUNT; i++) free(cpu->scratch[i].memory);
   cpu_dnnl_destroy(cpu->dnnl);
   free(cpu);

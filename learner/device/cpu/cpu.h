@@ -5,6 +5,7 @@
 #define ACORN_LEARNER_DEVICE_CPU_CPU_H
 
 #include "common/base/status.h"
+#include "learner/device/cpu/cpu_pool.h"
 #include "learner/device/device.h"
 
 /* Scratch memory, one piece per purpose, so that two live at a time do not meet. */
@@ -21,6 +22,7 @@ enum cpu_scratch {
 struct cpu {
   struct device device;
   bool bf16;             /* convolutions and large products read bf16 */
+  struct cpu_pool *pool; /* threads beside the caller's; NULL: none */
   struct cpu_dnnl *dnnl; /* cpu_dnnl.c's; NULL before the first convolution */
   struct {
     float *memory;

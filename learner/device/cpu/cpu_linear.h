@@ -5,6 +5,39 @@
 #include "learner/device/cpu/cpu.h"
 #include "learner/device/cpu/cpu_gemm.h"
 #include "learner/device/cpu/cpu_low.h"
+#include "learner/device/cpu/cpu_pool.h"
+
+/* ---- products, by several threads where the device has them */
+
+/* Multiplications from which on a product is worth sharing: some 20 us of one thread. */
+enum { SHARED_MULTIPLICATIONS = 1 << 20, PARTS_PER_THREAD = 4 };
+
+struct shared_gemm {
+  const struct gemm *gemm;
+  int rows; /* of a part */
+};
+
+static void gemm_part(void *shared_, int part) {
+  const struct shared_gemm *shared = shared_;
+  struct gemm g = *shared->gemm;
+  int row = part * shared->rows;
+  g.c += (ptrdiff_t)row * g.c_stride;
+  g.a += row * g.a_row;
+  g.M = at_most_int(shared->rows, g.M - row);
+  gemm_run(&g);
+}
+
+/* Each number of the product is summed in the same order, whatever its part is. */
+static void gemm_share(struct device *d, const struct gemm *g) {
+  struct cpu_pool *pool = ((struct cpu *)d)->pool;
+  if (!pool || (int64_t)g->M * g->N * g->K < SHARED_MULTIPLICATIONS) {
+    gemm_run(g);
+    return;
+  }
+  int parts = PARTS_PER_THREAD * cpu_pool_threads(pool), share = (g->M + parts - 1) / parts;
+  struct shared_gemm shared = {g, (share + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS};
+  cpu_pool_run(pool, gemm_part, &shared, (g->M + shared.rows - 1) / shared.rows);
+}
 
 /* ---- few outputs (a policy and value head): a scalar product each, vectors along the inputs */
 
@@ -89,17 +122,17 @@ static void linear_forward(struct device *d, real *y, const real *x, int x_strid
     narrow_choose((float *)y, (const float *)x, x_stride, packed, (const float *)b, act, B, I, O);
     return;
   }
-  gemm_run(&(struct gemm){.c = (float *)y,
-                          .c_stride = O,
-                          .a = (const float *)x,
-                          .a_row = x_stride,
-                          .a_column = 1,
-                          .b = panels_choose(packed, weights, O, B, I, O),
-                          .M = B,
-                          .N = O,
-                          .K = I,
-                          .bias = (const float *)b,
-                          .act = act});
+  gemm_share(d, &(struct gemm){.c = (float *)y,
+                               .c_stride = O,
+                               .a = (const float *)x,
+                               .a_row = x_stride,
+                               .a_column = 1,
+                               .b = panels_choose(packed, weights, O, B, I, O),
+                               .M = B,
+                               .N = O,
+                               .K = I,
+                               .bias = (const float *)b,
+                               .act = act});
 }
 
 /* ---- backward */
@@ -148,30 +181,30 @@ static void weight_gradient(struct device *d, float *c, bool transposed, const f
                             const float *x, int x_stride, bool add, int B, int I, int O) {
   int M = transposed ? O : I, N = transposed ? I : O, stride = transposed ? x_stride : O;
   float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(B, N));
-  gemm_run(&(struct gemm){.c = c,
-                          .c_stride = N,
-                          .a = transposed ? dy : x,
-                          .a_row = 1,
-                          .a_column = transposed ? O : x_stride,
-                          .b = panels_choose(packed, transposed ? x : dy, stride, M, B, N),
-                          .M = M,
-                          .N = N,
-                          .K = B,
-                          .accumulate = add});
+  gemm_share(d, &(struct gemm){.c = c,
+                               .c_stride = N,
+                               .a = transposed ? dy : x,
+                               .a_row = 1,
+                               .a_column = transposed ? O : x_stride,
+                               .b = panels_choose(packed, transposed ? x : dy, stride, M, B, N),
+                               .M = M,
+                               .N = N,
+                               .K = B,
+                               .accumulate = add});
 }
 
 /* dx (B, I) = dy w^T; weights: w^T packed. */
-static void inputs_gradient(float *dx, const float *dy, struct panels weights, int B, int I,
-                            int O) {
-  gemm_run(&(struct gemm){.c = dx,
-                          .c_stride = I,
-                          .a = dy,
-                          .a_row = O,
-                          .a_column = 1,
-                          .b = weights,
-                          .M = B,
-                          .N = I,
-                          .K = O});
+static void inputs_gradient(struct device *d, float *dx, const float *dy, struct panels weights,
+                            int B, int I, int O) {
+  gemm_share(d, &(struct gemm){.c = dx,
+                               .c_stride = I,
+                               .a = dy,
+                               .a_row = O,
+                               .a_column = 1,
+                               .b = weights,
+                               .M = B,
+                               .N = I,
+                               .K = O});
 }
 
 /* Rows that go through all three parts together, so that they are still in the cache. */
@@ -205,7 +238,7 @@ static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, re
     if (dw)
       weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0,
                       rows, I, O);
-    if (dx) inputs_gradient(dx + (size_t)b * I, dy + outputs, weights, rows, I, O);
+    if (dx) inputs_gradient(d, dx + (size_t)b * I, dy + outputs, weights, rows, I, O);
   }
   for (int i = 0; transposed && i < I; i++)
     for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "learner/run/run_options.h"
+#include "learner/run/run_parts.h"
 #include "tests/unit/support/temporary_folder.h"
 
 static char folder[TEMPORARY_FOLDER_BYTES], logdir[128];
@@ -365,6 +366,34 @@ static void a_run_by_mpi_is_resumed_by_each_rank(void **state) {
   assert_int_equal(options.learners, 1);
 }
 
+/* The learners of one host divide its cores; learners at addresses have a host each. */
+static void threads_are_as_asked_or_one_for_each_core(void **state) {
+  (void)state;
+  static const struct {
+    const char *mode, *learners_at;
+    int64_t asked, learners;
+    long cores;
+    int threads;
+  } cases[] = {
+      {"train", "", 0, 1, 1, 1},     {"train", "", 0, 1, 3, 3},     {"train", "", 0, 1, 64, 4},
+      {"train", "", 0, 2, 6, 3},     {"train", "", 0, 64, 64, 1},   {"train", "", 0, 64, 2, 1},
+      {"train", "", 1, 1, 64, 1},    {"train", "", 32, 64, 1, 32},  {"train", "a:1", 0, 64, 3, 3},
+      {"evaluate", "", 32, 1, 1, 1}, {"evaluate", "", 0, 1, 64, 1},
+  };
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    char mode[16], at[16];
+    snprintf(mode, sizeof(mode), "%s", cases[i].mode);
+    snprintf(at, sizeof(at), "%s", cases[i].learners_at);
+    struct learner_options asked = {.mode = mode,
+                                    .learners_at = at,
+                                    .learners = cases[i].learners,
+                                    .trainer_threads = cases[i].asked};
+    int threads = run_trainer_threads(&asked, cases[i].cores);
+    if (threads != cases[i].threads)
+      fail_msg("case %zu: %d threads, not %d", i, threads, cases[i].threads);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_options_but_for_those_given, setup,
@@ -388,6 +417,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_task_that_is_an_actor_is_told_so, setup, teardown),
       cmocka_unit_test_setup_teardown(by_mpi_each_rank_has_its_own_place, setup, teardown),
       cmocka_unit_test_setup_teardown(a_run_by_mpi_is_resumed_by_each_rank, setup, teardown),
+      cmocka_unit_test(threads_are_as_asked_or_one_for_each_core),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
