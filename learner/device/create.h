@@ -34,9 +34,9 @@ MUST_CHECK enum status device_cpu_create(struct device **out, struct error *erro
 /* Makes a cpu compute in bf16; automatic: only where the machine is faster at it. Errors: INVALID:
  * the machine cannot. */
 MUST_CHECK enum status device_cpu_use_bf16(struct device *d, bool automatic, struct error *error);
-/* Makes a cpu share large products of dense layers in float32 among so many threads: the caller's,
- * and others of its own until it is destroyed. Results stay the same to the last bit. At most once.
- */
+/* Makes a cpu share what is large of dense layers in float32 and of Adam among so many threads: the
+ * caller's, and others of its own until it is destroyed. Results stay the same to the last bit. At
+ * most once. */
 void device_cpu_use_threads(struct device *d, int threads);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
 MUST_CHECK enum status device_create_with(struct device **out, const char *name,

@@ -144,9 +144,9 @@ static const struct option rows[] = {
            "tf32: cuda "
            "only; auto: bf16 on cuda, and on cpu with AVX512_BF16 or AMX"),
     INT("trainer_threads", trainer_threads, "1", 0, 32, NETWORK,
-        "cpu: threads that share an update's large products in float32, to the same results with "
+        "cpu: threads that share an update's large operations in float32, to the same results with "
         "any number; 0: one for each core, at most 4, divided among the learners of this host; by "
-        "default 0 for sac; other devices ignore it"),
+        "default 0 for a2c, ppo and sac; other devices ignore it"),
     INT("gpu", gpu, "0", 0, 1023, NETWORK,
         "cuda: number of the GPU among those that CUDA_VISIBLE_DEVICES shows; the other learners "
         "of --learners take the next ones"),

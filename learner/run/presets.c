@@ -122,7 +122,7 @@ static const struct preset presets[] = {
      * larger steps: with their rate of 2.5e-4, clip of 0.1 and entropy cost of 0.01 Pong was at
      * -4.4 after 1.5 M steps of 2.5 M, with these at 4. */
     {"atari", "ppo",
-     "unroll_length=fits learning_rate=5e-4 clip_ratio=0.2 entropy_cost=0.005 "
+     "unroll_length=fits minibatches=8 learning_rate=1e-3 clip_ratio=0.2 entropy_cost=0.005 "
      "max_gradient_norm=0.5"},
     {"atari", "",
      "total_steps=12M network=impala_shallow reward_clip=1 discount=0.99 entropy_cost=0.01 "
@@ -176,8 +176,9 @@ static const struct preset presets[] = {
      "replay_min_steps=1k learning_rate=3e-4 adam_epsilon=1e-8 max_gradient_norm=0 "
      "previous_action=false previous_reward=false trainer_threads=0 total_steps=1M"},
     /* A window of every environment; and they step together: a batch of inference is not cut short
-     * because one of them is slow, unless it is late. */
-    {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000"},
+     * because one of them is slow, unless it is late. They wait for updates, which have the
+     * cores. */
+    {"", POLICY_IN_STEP, "batch_size=0 max_wait_us=1000000 trainer_threads=0"},
     {"cartpole", "vtrace", "batch_size=32"},
     /* 500 numbers with an action each (tests/learning/small.sh) want many updates, and some
      * randomness for long: in batches of 32 windows vtrace had 8 of 20, with lambda at 1 16 of 20;

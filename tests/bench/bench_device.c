@@ -108,15 +108,21 @@ static void fill_batch(struct train_batch *batch, uint32_t seed) {
   struct host_batch host = host_batch_create(batch->T, batch->N, &batch->shape);
   struct train_batch *b = host.batch;
   int32_t *action = b->action, *previous_action = b->previous_action;
+  bool is_box = run.space.discrete == 0;
+  size_t numbers = (size_t)b->shape.action_bytes / sizeof(float); /* of a box: 0 but for these */
   size_t N = (size_t)b->N, rows = (size_t)(b->T + 1) * N;
   fill_observations(b->history, rows + (size_t)b->shape.footprint * N, seed);
   for (size_t i = 0; i < rows; i++) {
     uint64_t bits = random_bits(seed, 1, 0, (uint32_t)i, RANDOM_TEST);
     b->flags[i] = bits % 50 == 0 ? STEP_FIRST | STEP_TERMINATED : 0;
     b->reward[i] = (float)(bits >> 8 & 1);
-    action[i] = (int32_t)((bits >> 16) % (uint64_t)run.space.discrete);
-    previous_action[i] = b->flags[i] & STEP_FIRST ? -1 : i < N ? 0 : action[i - N];
-    for (int s = 0; s < b->shape.statistics; s++)
+    if (is_box) {
+      ((float *)b->action)[i * numbers] = (float)(bits >> 16 & 255) / 256;
+    } else {
+      action[i] = (int32_t)((bits >> 16) % (uint64_t)run.space.discrete);
+      previous_action[i] = b->flags[i] & STEP_FIRST ? -1 : i < N ? 0 : action[i - N];
+    }
+    for (int s = 0; s < b->shape.statistics && !is_box; s++)
       b->statistics[i * (size_t)b->shape.statistics + (size_t)s] = -logf((float)run.space.discrete);
     *train_batch_stamp(b, (int)(i / N), (int)(i % N)) = step_stamp(0, b->flags[i]);
   }

@@ -19,6 +19,10 @@ enum cpu_scratch {
   SCRATCH_COUNT
 };
 
+/* Numbers from which on it is worth sharing what is done to each of them: some 10 us of one
+ * thread. */
+enum { CPU_SHARED_NUMBERS = 1 << 15 };
+
 struct cpu {
   struct device device;
   bool bf16;             /* convolutions and large products read bf16 */

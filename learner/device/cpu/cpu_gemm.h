@@ -71,21 +71,24 @@ static struct panels panels_pack(float *packed, const float *b, int stride, int 
   return (struct panels){.data = packed};
 }
 
-/* Packs B (K, N) that is stored transposed: b (N, K), rows `stride` apart. */
-static struct panels panels_pack_transposed(float *packed, const float *b, int stride, int K,
-                                            int N) {
-  float *y = packed;
+/* The panel of B (K, N) from column n0 on, of B that is stored transposed: b (N, K), rows `stride`
+ * apart. */
+static void panel_pack_transposed(float *packed, const float *b, int stride, int K, int N, int n0) {
+  int width = at_most_int(PANEL, N - n0), padded = whole_vectors(width);
   for (int k0 = 0; k0 < K; k0 += BLOCK_K) {
     int depth = at_most_int(BLOCK_K, K - k0);
-    for (int n0 = 0; n0 < N; n0 += PANEL) {
-      int width = at_most_int(PANEL, N - n0), padded = whole_vectors(width);
-      for (int n = 0; n < padded; n += W)
-        for (int k = 0; k < depth; k += W)
-          transpose(y + (size_t)k * padded + n, padded, b + (size_t)(n0 + n) * stride + k0 + k,
-                    stride, at_most_int(W, width - n), at_most_int(W, depth - k));
-      y += (size_t)depth * padded;
-    }
+    float *y = packed + (size_t)k0 * whole_vectors(N) + (size_t)depth * n0;
+    for (int n = 0; n < padded; n += W)
+      for (int k = 0; k < depth; k += W)
+        transpose(y + (size_t)k * padded + n, padded, b + (size_t)(n0 + n) * stride + k0 + k,
+                  stride, at_most_int(W, width - n), at_most_int(W, depth - k));
   }
+}
+
+/* Packs B (K, N) that is stored so. */
+static struct panels panels_pack_transposed(float *packed, const float *b, int stride, int K,
+                                            int N) {
+  for (int n0 = 0; n0 < N; n0 += PANEL) panel_pack_transposed(packed, b, stride, K, N, n0);
   return (struct panels){.data = packed};
 }
 

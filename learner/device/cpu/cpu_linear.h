@@ -9,21 +9,42 @@
 
 /* ---- products, by several threads where the device has them */
 
+/* The threads for what is done to so many numbers. */
+static struct cpu_pool *pool_for(struct device *d, size_t count) {
+  return count < CPU_SHARED_NUMBERS ? NULL : ((struct cpu *)d)->pool;
+}
+
 /* Multiplications from which on a product is worth sharing: some 20 us of one thread. */
-enum { SHARED_MULTIPLICATIONS = 1 << 20, PARTS_PER_THREAD = 4 };
+enum { SHARED_MULTIPLICATIONS = 1 << 20, LEAST_ROWS = 2 * TILE_ROWS, MOST_PARTS = 512 };
 
 struct shared_gemm {
   const struct gemm *gemm;
-  int rows; /* of a part */
+  int num_parts, begin[MOST_PARTS + 1]; /* rows */
 };
 
+/* Every part is a share of what is left, so that those at the end, for which the others wait, are
+ * small. */
+static void gemm_divide(struct shared_gemm *shared, int threads) {
+  int part = 0, M = shared->gemm->M;
+  for (int row = 0; row < M; part++) {
+    int share = (M - row) / (2 * threads);
+    if (share < LEAST_ROWS || part == MOST_PARTS - 1)
+      share = part < MOST_PARTS - 1 ? LEAST_ROWS : M;
+    shared->begin[part] = row;
+    row += (share + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+  }
+  shared->begin[part] = M;
+  shared->num_parts = part;
+}
+
+/* The last part is taken first. */
 static void gemm_part(void *shared_, int part) {
   const struct shared_gemm *shared = shared_;
   struct gemm g = *shared->gemm;
-  int row = part * shared->rows;
+  int number = shared->num_parts - 1 - part, row = shared->begin[number];
   g.c += (ptrdiff_t)row * g.c_stride;
   g.a += row * g.a_row;
-  g.M = at_most_int(shared->rows, g.M - row);
+  g.M = shared->begin[number + 1] - row;
   gemm_run(&g);
 }
 
@@ -34,9 +55,9 @@ static void gemm_share(struct device *d, const struct gemm *g) {
     gemm_run(g);
     return;
   }
-  int parts = PARTS_PER_THREAD * cpu_pool_threads(pool), share = (g->M + parts - 1) / parts;
-  struct shared_gemm shared = {g, (share + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS};
-  cpu_pool_run(pool, gemm_part, &shared, (g->M + shared.rows - 1) / shared.rows);
+  struct shared_gemm shared = {.gemm = g};
+  gemm_divide(&shared, cpu_pool_threads(pool));
+  cpu_pool_run(pool, gemm_part, &shared, shared.num_parts);
 }
 
 /* ---- few outputs (a policy and value head): a scalar product each, vectors along the inputs */
@@ -163,17 +184,51 @@ INLINE void turn_columns(float *db, float *dy, const float *y, enum activation a
   EACH(v, vectors) store_some(db + v * W, sum[v], v == vectors - 1 ? tail : W);
 }
 
-static void turn_and_sum(float *db, float *dy, const float *y, enum activation act, bool add, int B,
-                         int O) {
-  int n = 0;
-  for (; n + 4 * W <= O; n += 4 * W) {
-    if (act == ACTIVATION_TANH)
-      turn_columns(db + n, dy + n, y + n, ACTIVATION_TANH, add, B, O, 4, W);
-    else
-      turn_columns(db + n, dy + n, y + n, act, add, B, O, 4, W);
-  }
-  for (; n < O; n += W)
-    turn_columns(db + n, dy + n, y + n, act, add, B, O, 1, at_most_int(W, O - n));
+struct turn {
+  float *db, *dy;
+  const float *y;
+  enum activation act;
+  bool add;
+  int B, O;
+};
+
+enum { TURNED = 4 * W }; /* columns of a part */
+
+static void turn_part(void *turn_, int part) {
+  const struct turn *t = turn_;
+  int n = part * TURNED, width = at_most_int(TURNED, t->O - n);
+  if (width == TURNED && t->act == ACTIVATION_TANH)
+    turn_columns(t->db + n, t->dy + n, t->y + n, ACTIVATION_TANH, t->add, t->B, t->O, 4, W);
+  else if (width == TURNED)
+    turn_columns(t->db + n, t->dy + n, t->y + n, t->act, t->add, t->B, t->O, 4, W);
+  else
+    for (int end = n + width; n < end; n += W)
+      turn_columns(t->db + n, t->dy + n, t->y + n, t->act, t->add, t->B, t->O, 1,
+                   at_most_int(W, end - n));
+}
+
+static void turn_and_sum(struct device *d, float *db, float *dy, const float *y,
+                         enum activation act, bool add, int B, int O) {
+  struct turn turn = {db, dy, y, act, add, B, O};
+  cpu_pool_run(pool_for(d, (size_t)B * O), turn_part, &turn, (O + TURNED - 1) / TURNED);
+}
+
+struct pack {
+  float *packed;
+  const float *w;
+  int I, O;
+};
+
+static void pack_part(void *pack_, int part) {
+  const struct pack *pack = pack_;
+  panel_pack_transposed(pack->packed, pack->w, pack->O, pack->O, pack->I, part * PANEL);
+}
+
+/* w^T of w (I, O). */
+static struct panels pack_weights(struct device *d, float *packed, const float *w, int I, int O) {
+  struct pack pack = {packed, w, I, O};
+  cpu_pool_run(pool_for(d, (size_t)I * O), pack_part, &pack, (I + PANEL - 1) / PANEL);
+  return (struct panels){.data = packed};
 }
 
 /* c = x^T dy, or added to c. transposed: c (O, I) rather than (I, O). */
@@ -220,21 +275,21 @@ static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, re
   float *dx = (float *)dx_, *dw = (float *)dw_, *dy = (float *)dy_;
   const float *y = (const float *)y_, *x = (const float *)x_;
   if (low_linear(d, act, I, O)) {
-    turn_and_sum((float *)db, dy, y, act, false, B, O);
+    turn_and_sum(d, (float *)db, dy, y, act, false, B, O);
     low_linear_backward(d, dx, dw, dy, x, x_stride, (const float *)w, B, I, O);
     flush_end(state);
     return;
   }
   float *packed = cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(O, I));
   struct panels weights = panels_plain(NULL, 1);
-  if (dx) weights = panels_pack_transposed(packed, (const float *)w, O, O, I);
+  if (dx) weights = pack_weights(d, packed, (const float *)w, I, O);
   /* Fewer outputs than lanes: dw's transpose, so that vectors run along the inputs. */
   bool transposed = dw && O < W && I > O;
   float *c = transposed ? cpu_scratch(d, SCRATCH_STATE, (size_t)O * I) : dw;
   for (int b = 0, rows = rows_at_once(I, O); b < B; b += rows) {
     if (rows > B - b) rows = B - b;
     size_t outputs = (size_t)b * O;
-    turn_and_sum((float *)db, dy + outputs, y + outputs, act, b > 0, rows, O);
+    turn_and_sum(d, (float *)db, dy + outputs, y + outputs, act, b > 0, rows, O);
     if (dw)
       weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0,
                       rows, I, O);

@@ -48,28 +48,51 @@ static float clip_scale(const real *norm, float max_norm) {
   return max_norm > 0 && n > max_norm ? max_norm / n : 1.0f;
 }
 
-static void adam(struct device *d, real *p_, real *m_, real *v_, const real *g_, const real *norm,
-                 const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
-                 float epsilon, bool epsilon_hat, size_t P) {
-  (void)d;
-  if (!isfinite(*(const float *)norm)) return;
-  unsigned state = flush_tiny();
-  float *p = (float *)p_, *m = (float *)m_, *v = (float *)v_;
-  float scale = clip_scale(norm, max_norm);
-  double lr = (double)schedule->learning_rate, step = (double)schedule->step;
-  float rate = (float)(lr / (1 - pow((double)beta1, step)));
-  float unbias = (float)(1 / (1 - pow((double)beta2, step)));
-  if (epsilon_hat) epsilon *= sqrtf(unbias);
-  for (size_t i = 0; i < P; i += W) {
-    int lanes = lanes_left(P, i);
-    vf g = load_some((const float *)g_ + i, lanes) * scale;
-    vf mean = beta1 * load_some(m + i, lanes) + (1 - beta1) * g;
-    vf square = beta2 * load_some(v + i, lanes) + (1 - beta2) * g * g;
-    store_some(m + i, mean, lanes);
-    store_some(v + i, square, lanes);
-    store_some(p + i, load_some(p + i, lanes) - rate * mean / (vsqrt(square * unbias) + epsilon),
+struct adam {
+  float *p, *m, *v;
+  const float *g;
+  float scale, rate, unbias, beta1, beta2, epsilon;
+  size_t P;
+};
+
+enum { ADAM_PART = 1 << 13 };
+
+static void adam_part(void *adam_, int part) {
+  const struct adam a = *(const struct adam *)adam_;
+  size_t end = (size_t)(part + 1) * ADAM_PART < a.P ? (size_t)(part + 1) * ADAM_PART : a.P;
+  for (size_t i = (size_t)part * ADAM_PART; i < end; i += W) {
+    int lanes = lanes_left(end, i);
+    vf g = load_some(a.g + i, lanes) * a.scale;
+    vf mean = a.beta1 * load_some(a.m + i, lanes) + (1 - a.beta1) * g;
+    vf square = a.beta2 * load_some(a.v + i, lanes) + (1 - a.beta2) * g * g;
+    store_some(a.m + i, mean, lanes);
+    store_some(a.v + i, square, lanes);
+    store_some(a.p + i,
+               load_some(a.p + i, lanes) - a.rate * mean / (vsqrt(square * a.unbias) + a.epsilon),
                lanes);
   }
+}
+
+static void adam(struct device *d, real *p, real *m, real *v, const real *g, const real *norm,
+                 const struct device_schedule *schedule, float max_norm, float beta1, float beta2,
+                 float epsilon, bool epsilon_hat, size_t P) {
+  if (!isfinite(*(const float *)norm)) return;
+  unsigned state = flush_tiny();
+  double lr = (double)schedule->learning_rate, step = (double)schedule->step;
+  struct adam a = {.p = (float *)p,
+                   .m = (float *)m,
+                   .v = (float *)v,
+                   .g = (const float *)g,
+                   .scale = clip_scale(norm, max_norm),
+                   .rate = (float)(lr / (1 - pow((double)beta1, step))),
+                   .unbias = (float)(1 / (1 - pow((double)beta2, step))),
+                   .beta1 = beta1,
+                   .beta2 = beta2,
+                   .epsilon = epsilon,
+                   .P = P};
+  if (epsilon_hat) a.epsilon *= sqrtf(a.unbias);
+  cpu_pool_run(P < CPU_SHARED_NUMBERS ? NULL : ((struct cpu *)d)->pool, adam_part, &a,
+               (int)((P + ADAM_PART - 1) / ADAM_PART));
   flush_end(state);
 }
 

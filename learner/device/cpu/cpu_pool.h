@@ -16,7 +16,8 @@ void cpu_pool_destroy(struct cpu_pool *self);
 /* With the caller's. */
 int cpu_pool_threads(const struct cpu_pool *self);
 
-/* Calls part(context, i) for every i below `parts`, and returns when all have returned. */
+/* Calls part(context, i) for every i below `parts`, and returns when all have returned. self NULL:
+ * by this thread alone. */
 void cpu_pool_run(struct cpu_pool *self, cpu_pool_part *part, void *context, int parts);
 
 #endif

@@ -142,7 +142,7 @@ static void continuous_actions_have_settings_of_their_own(void **state) {
     assert_string_equal(options.hidden, cases[i].hidden);
     assert_true(options.algorithm.actor_critic.entropy_cost == cases[i].entropy_cost);
     assert_true(options.optimizer.learning_rate == cases[i].learning_rate);
-    assert_int_equal(options.trainer_threads, strcmp(cases[i].agent, "sac") == 0 ? 0 : 1);
+    assert_int_equal(options.trainer_threads, strcmp(cases[i].agent, "vtrace") == 0 ? 1 : 0);
     assert_int_equal(options.algorithm.ppo.minibatches, 0); /* chosen anew at each start */
     assert_int_equal(options.algorithm.ppo.most_minibatches, 16);
     options_deinit(&learner_options_table, &options);

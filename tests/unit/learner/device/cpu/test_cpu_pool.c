@@ -122,6 +122,31 @@ static void compare_layers(struct testing *several, struct testing *one) {
   }
 }
 
+enum { PARAMETERS = 100003 };
+
+static real *run_adam(struct testing *t) {
+  uint64_t random = 5;
+  real *array[4];
+  for (int i = 0; i < 4; i++) {
+    float *values = testing_floats(&random, PARAMETERS, i == 3 ? 1e-20f : 1);
+    for (int k = 0; i == 2 && k < PARAMETERS; k++) values[k] *= values[k]; /* mean squares */
+    array[i] = testing_upload(t, values, PARAMETERS);
+    free(values);
+  }
+  float norm = 3;
+  struct device_schedule schedule = {.step = 7, .learning_rate = 1e-3f};
+  t->device->ops->adam(t->device, array[0], array[1], array[2], array[3],
+                       testing_upload(t, &norm, 1), &schedule, 0.5f, 0.9f, 0.999f, 1e-8f, false,
+                       PARAMETERS);
+  return array[0];
+}
+
+static void compare_adam(struct testing *several, struct testing *one) {
+  assert_memory_equal(run_adam(several), run_adam(one), PARAMETERS * sizeof(float));
+  testing_release(several);
+  testing_release(one);
+}
+
 static void test_threads_change_no_bit(void **state) {
   (void)state;
   static const char *const sets[] = {"v2", "v3", "v4"};
@@ -135,6 +160,7 @@ static void test_threads_change_no_bit(void **state) {
     }
     device_cpu_use_threads(several.device, 3);
     compare_layers(&several, &one);
+    compare_adam(&several, &one);
     device_destroy(several.device);
     device_destroy(one.device);
   }
