@@ -90,6 +90,8 @@ struct algorithm {
   int stop_sum; /* 0, or one of those figures: if a pass makes it infinite or NaN, neither this pass
                    nor those after it in the update change the parameters. Only with passes; no
                    update is begun then before the one before it has been finished */
+  int divergence_sum;    /* 0, or the sum of the policy's divergences, by which the learning rate is
+                         adapted (--kl_threshold). Only with stop_sum */
   bool gives_priorities; /* to each window of a batch (batch->priority), which was sampled from a
                             replay by these, with weights; false: a replay samples uniformly */
   enum target_kind target;

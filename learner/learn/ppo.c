@@ -435,6 +435,7 @@ const struct algorithm algorithm_ppo = {
     .num_sums = NUM_SUMS,
     .num_figures = NUM_SUMS - SUM_STOP,
     .stop_sum = SUM_STOP,
+    .divergence_sum = PPO_APPROXIMATE_KL,
     .check = curiosity_check,
     .passes = passes_of,
     .create = create,

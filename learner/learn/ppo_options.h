@@ -9,7 +9,7 @@
 struct ppo_options {
   int64_t epochs, minibatches;
   int most_minibatches; /* no option: what minibatches = 0 comes to; 0: the usual number */
-  double clip_ratio, value_clip, target_kl;
+  double clip_ratio, value_clip, target_kl, kl_threshold;
   bool normalize_advantages;
 };
 
@@ -32,6 +32,10 @@ struct ppo_options {
       FLOAT("target_kl", at.target_kl, "0", 0, 1e9, PPO_HEADING,                                 \
             "an update ends before the first step whose minibatch is further than this KL "      \
             "divergence from the policy that acted; 0: never"),                                  \
+      FLOAT("kl_threshold", at.kl_threshold, "0", 0, 1e9, PPO_HEADING,                           \
+            "an update whose mean KL divergence from the policy that acted is more than twice "  \
+            "this divides the learning rate by 1.5, one with less than half multiplies it, up "  \
+            "to --learning_rate; 0: it is not adapted"),                                         \
       BOOL("normalize_advantages", at.normalize_advantages, "true", PPO_HEADING,                 \
            "advantages of a minibatch to mean 0 and deviation 1")
 

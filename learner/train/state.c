@@ -29,7 +29,8 @@ enum status train_state_init(struct train_state *state, struct device *device,
                                 .network = network,
                                 .P = network_num_parameters(network),
                                 .num_arrays = has_target ? STATE_ARRAYS : STATE_TARGET,
-                                .entropy = *entropy};
+                                .entropy = *entropy,
+                                .rate = 1};
   find_own(state, algorithm, learner);
   size_t P = state->P;
   enum status status = optimizer_create(&state->optimizer, device, P, optimizer, error);
@@ -108,6 +109,12 @@ int train_state_items(struct train_state *state, struct checkpoint_item *items) 
                                               .rank = 1,
                                               .shape = {1},
                                               .data = &state->saved_steps};
+  if (state->adapts_rate)
+    items[count++] = (struct checkpoint_item){.name = "update/rate",
+                                              .dtype = CHECKPOINT_FLOAT64,
+                                              .rank = 1,
+                                              .shape = {1},
+                                              .data = &state->saved_rate};
   return count;
 }
 
@@ -117,6 +124,7 @@ void train_state_save(struct train_state *state) {
   state->saved_entropy = state->entropy.p;
   state->saved_version = state->version;
   state->saved_steps = state->steps;
+  state->saved_rate = state->rate;
 }
 
 void train_state_load(struct train_state *state) {
@@ -127,6 +135,7 @@ void train_state_load(struct train_state *state) {
   if (state->saved_entropy.steps > 0) state->entropy.p = state->saved_entropy;
   state->version = state->saved_version;
   state->steps = state->saves_steps ? state->saved_steps : state->version;
+  if (state->adapts_rate) state->rate = state->saved_rate;
 }
 
 /* ---- from outside */

@@ -33,11 +33,14 @@ struct train_state {
   int64_t version;  /* updates done */
   int64_t steps;    /* of the optimiser */
   bool saves_steps; /* an update is not always one step */
+  double rate;      /* share of the learning rate that is in force: --kl_threshold */
+  bool adapts_rate;
 
   /* the host copy */
   float *saved[STATE_ARRAYS];
   struct scalar_adam saved_entropy;
   int64_t saved_version, saved_steps;
+  double saved_rate;
 };
 
 /* Initial parameters from the seed, those of the target network too; version 0. algorithm, learner:

@@ -92,6 +92,8 @@ static enum status init_state(struct update *update, struct error *error) {
   status = train_state_init(&update->state, update->device, update->network, &config->optimizer,
                             &entropy, update->algorithm, update->learner, config->seed, error);
   update->state.saves_steps = update->algorithm && update->algorithm->passes;
+  update->state.adapts_rate = update->algorithm && update->algorithm->divergence_sum &&
+                              config->algorithm.ppo.kl_threshold > 0;
   return status;
 }
 
@@ -266,9 +268,10 @@ int update_images(struct update *update, pixel *images, const struct train_batch
 
 static double learning_rate_at(const struct update *update, int64_t environment_steps) {
   const struct optimizer_options *optimizer = &update->config.optimizer;
-  if (strcmp(optimizer->learning_rate_decay, "none") == 0) return optimizer->learning_rate;
+  double rate = optimizer->learning_rate * update->state.rate;
+  if (strcmp(optimizer->learning_rate_decay, "none") == 0) return rate;
   double left = 1 - (double)environment_steps / (double)update->config.total_steps;
-  return optimizer->learning_rate * fmin(1, fmax(0, left));
+  return rate * fmin(1, fmax(0, left));
 }
 
 /* What is in force, here and as the device will read it. */
@@ -434,7 +437,15 @@ static struct update_stats stats_of(const struct update *update, const struct fl
   return stats;
 }
 
-/* After an update that was not skipped. No other one has been started since: update_may_overlap. */
+/* After an update that was not skipped, as what follows. The rule is rl_games'; its upper bound is
+ * the rate that would be in force without it. */
+static void adapt_rate(struct train_state *state, double divergence, double threshold) {
+  static const double FACTOR = 1.5, LEAST = 0.01;
+  if (divergence > 2 * threshold) state->rate = fmax(LEAST, state->rate / FACTOR);
+  if (divergence < threshold / 2) state->rate = fmin(1, state->rate * FACTOR);
+}
+
+/* No other update has been started since: update_may_overlap. */
 static void copy_to_target(struct update *update, int64_t number) {
   struct train_state *state = &update->state;
   if (update->algorithm->target != TARGET_COPIED || number % update->config.target_updates) return;
@@ -478,6 +489,11 @@ enum status update_finish(struct update *update, struct update_stats *stats, str
   update->state.steps -= num_passes(update) - applied;
   if (applied < num_passes(update)) forget_failure(update); /* of a pass that had no effect */
   entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
+  if (update->state.adapts_rate) {
+    const double *sum = stats->losses.sum;
+    adapt_rate(&update->state, sum[update->algorithm->divergence_sum] / sum[LOSS_STEPS],
+               update->config.algorithm.ppo.kl_threshold);
+  }
   copy_to_target(update, number);
   return STATUS_OK;
 }

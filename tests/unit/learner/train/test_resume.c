@@ -119,19 +119,24 @@ static void resumed_run_is_the_same_run(void **state) {
     char *agent;
     const char *network;
     char *optimizer;
-    double target_entropy, target_kl;
+    double target_entropy, target_kl, kl_threshold;
     bool normalizes;
-  } table[] = {
-      {"vtrace", "mlp", "adam", -1, 0, false},   {"vtrace", "mlp", "rmsprop", -1, 0, true},
-      {"vtrace", "lstm", "adam", 0.8, 0, false}, {"vtrace", "lstm", "rmsprop", 0.8, 0, false},
-      {"ppo", "mlp", "adam", -1, 0, true},       {"ppo", "lstm", "adam", 0.8, 0, false},
-      {"ppo", "mlp", "adam", -1, 1, true},       {"double_dqn", "mlp", "adam", -1, 0, true},
-      {"r2d2", "lstm", "adam", -1, 0, false}};
+  } table[] = {{"vtrace", "mlp", "adam", -1, 0, 0, false},
+               {"vtrace", "mlp", "rmsprop", -1, 0, 0, true},
+               {"vtrace", "lstm", "adam", 0.8, 0, 0, false},
+               {"vtrace", "lstm", "rmsprop", 0.8, 0, 0, false},
+               {"ppo", "mlp", "adam", -1, 0, 0, true},
+               {"ppo", "lstm", "adam", 0.8, 0, 0, false},
+               {"ppo", "mlp", "adam", -1, 1, 0, true},
+               {"ppo", "mlp", "adam", -1, 0, 1e-3, false},
+               {"double_dqn", "mlp", "adam", -1, 0, 0, true},
+               {"r2d2", "lstm", "adam", -1, 0, 0, false}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open_for(table[i].agent, table[i].network, table[i].normalizes);
     struct learner_options config = config_of(table[i].optimizer, table[i].target_entropy);
     config.agent = table[i].agent;
     config.algorithm.ppo.target_kl = table[i].target_kl;
+    config.algorithm.ppo.kl_threshold = table[i].kl_threshold;
     replay_of(&config);
     struct update *whole = fixture_update(w.device, w.network, &config);
     struct update *first = fixture_update(w.device, w.network, &config);
@@ -219,11 +224,40 @@ static void a_constant_coefficient_is_not_handed_on(void **state) {
   world_close(&w);
 }
 
+/* Every batch is far from the policy that acted: the fixture's log-probabilities are invented. Each
+ * update is in force with the rate that the one before has left. */
+static void the_rate_follows_the_divergence(void **state) {
+  (void)state;
+  static const struct {
+    double threshold;
+    double share; /* of the rate that is in force after five updates */
+  } table[] = {{1e-6, 1 / (1.5 * 1.5 * 1.5 * 1.5 * 1.5)}, {1e6, 1}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open_for("ppo", "mlp", false);
+    struct learner_options config = config_of("adam", -1);
+    config.agent = "ppo";
+    config.optimizer.learning_rate_decay = "none";
+    config.algorithm.ppo.kl_threshold = table[i].threshold;
+    struct update *update = fixture_update(w.device, w.network, &config);
+    train(update, &w, 0, 5);
+    fixture_fill_batch(w.device, w.batch, 1005);
+    struct update_stats stats = fixture_step(update, w.batch, 5);
+    assert_float_equal(stats.learning_rate, 0.002 * table[i].share, 1e-9);
+    train(update, &w, 6, 40);
+    update_save(update);
+    double rate = *(double *)fixture_item(update, "update/rate").data;
+    assert_float_equal(rate, i == 0 ? 0.01 : 1, 1e-12); /* its bounds */
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(items_cover_the_state),
       cmocka_unit_test(a_constant_coefficient_is_not_handed_on),
       cmocka_unit_test(resumed_run_is_the_same_run),
+      cmocka_unit_test(the_rate_follows_the_divergence),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

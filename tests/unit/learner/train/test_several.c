@@ -42,6 +42,7 @@ static struct learner_options options_of(const struct row *row, int windows) {
   config.algorithm.ppo.minibatches = 1;
   config.algorithm.ppo.epochs = 3;
   config.algorithm.ppo.target_kl = row->target_kl;
+  config.algorithm.ppo.kl_threshold = 1e-3; /* all have to come to the same rate */
   config.algorithm.actor_critic.target_entropy = row->adjusts ? 0.7 : -1;
   config.optimizer.learning_rate = 1e-3;
   config.optimizer.max_gradient_norm = 0.5;
