@@ -23,7 +23,8 @@ struct ppo_options {
       "or more than 4096 steps"),                                                                \
       INT("minibatches", at.minibatches, "0", 0, 65536, PPO_HEADING,                             \
           "parts of the batch, an optimiser step for each: whole windows, shuffled in every "    \
-          "epoch; 0: 4, or the most below it that divide batch_size"),                           \
+          "epoch; 0: 4, of images 8, of continuous actions 16, or the most below it that "       \
+          "divide batch_size"),                                                                  \
       FLOAT("clip_ratio", at.clip_ratio, "0.2", 0, 1e9, PPO_HEADING,                             \
             "how far from 1 the probability ratio of new and old policy counts"),                \
       FLOAT("value_clip", at.value_clip, "0", 0, 1e9, PPO_HEADING,                               \

@@ -95,6 +95,9 @@ MUST_CHECK enum status learner_options_take_mpi(struct learner_options *options,
 MUST_CHECK enum status learner_options_choose_network(struct learner_options *options,
                                                       bool has_image, struct error *error);
 
+/* What --minibatches=0 comes to at most. Call once actions and network are known. */
+void learner_options_choose_minibatches(struct learner_options *options, bool continuous);
+
 /* Makes of a run's options those of its evaluation: how it trained, or whose it is while it may
  * still be training, becomes general again. Call between reading config.txt and what the user
  * gives. */

@@ -122,7 +122,7 @@ static const struct preset presets[] = {
      * larger steps: with their rate of 2.5e-4, clip of 0.1 and entropy cost of 0.01 Pong was at
      * -4.4 after 1.5 M steps of 2.5 M, with these at 4. */
     {"atari", "ppo",
-     "unroll_length=fits minibatches=8 learning_rate=1e-3 clip_ratio=0.2 entropy_cost=0.005 "
+     "unroll_length=fits learning_rate=1e-3 clip_ratio=0.2 entropy_cost=0.005 "
      "max_gradient_norm=0.5"},
     {"atari", "",
      "total_steps=12M network=impala_shallow reward_clip=1 discount=0.99 entropy_cost=0.01 "
@@ -204,8 +204,6 @@ static const struct preset presets[] = {
  * trained elsewhere. gym:Hopper-v5 by ppo: docs/results.md. */
 static const struct preset of_continuous[] = {
     {"", "ppo", "hidden=256,256 learning_rate=3e-4 previous_action=false previous_reward=false"}};
-
-enum { MINIBATCHES_OF_CONTINUOUS = 16 };
 
 /* What --network=auto comes to; the first row that fits. Images: as the presets of the Atari. */
 static const struct {
@@ -379,7 +377,14 @@ void learner_options_choose_for_continuous(struct learner_options *options) {
     if (fits(&of_continuous[i], options)) set_all(options, of_continuous[i].values);
   // Their entropy has no bound: a bonus for it keeps deviations wide.
   if (options->algorithm.actor_critic.target_entropy < 0) set(options, "entropy_cost", "0");
-  options->algorithm.ppo.most_minibatches = MINIBATCHES_OF_CONTINUOUS;
+}
+
+/* Pong was at -17 after 0.5 M steps with 4 at half the rate, at 4 with 8: docs/results.md. */
+void learner_options_choose_minibatches(struct learner_options *options, bool continuous) {
+  enum { OF_CONTINUOUS = 16, OF_IMAGES = 8 };
+  options->algorithm.ppo.most_minibatches = continuous                        ? OF_CONTINUOUS
+                                            : learner_options_pixels(options) ? OF_IMAGES
+                                                                              : 0;
 }
 
 static const char *network_for(const struct learner_options *options, bool has_image) {

@@ -123,6 +123,7 @@ enum status run_take_environment(struct run *run, struct learner_options *option
     if (run->space.box) learner_options_choose_for_continuous(options);
     run_network_inputs(&run->inputs, &run->space, options);
     enum status status = choose_network(run, options, error);
+    learner_options_choose_minibatches(options, run->space.box > 0);
     run->inputs.stack = (int)options->frame_stack;
     return status;
   }

@@ -115,6 +115,8 @@ static void images_have_fewer_epochs(void **state) {
     learner_options_apply_preset(&options);
     assert_int_equal(learner_options_choose_network(&options, has_image, &error), STATUS_OK);
     assert_int_equal(options.algorithm.ppo.epochs, is_given ? 7 : has_image ? 4 : 10);
+    learner_options_choose_minibatches(&options, false);
+    assert_int_equal(options.algorithm.ppo.most_minibatches, has_image ? 8 : 0);
     options_deinit(&learner_options_table, &options);
   }
 }
@@ -143,6 +145,7 @@ static void continuous_actions_have_settings_of_their_own(void **state) {
     assert_true(options.algorithm.actor_critic.entropy_cost == cases[i].entropy_cost);
     assert_true(options.optimizer.learning_rate == cases[i].learning_rate);
     assert_int_equal(options.trainer_threads, strcmp(cases[i].agent, "vtrace") == 0 ? 1 : 0);
+    learner_options_choose_minibatches(&options, true);
     assert_int_equal(options.algorithm.ppo.minibatches, 0); /* chosen anew at each start */
     assert_int_equal(options.algorithm.ppo.most_minibatches, 16);
     options_deinit(&learner_options_table, &options);
