@@ -15,6 +15,7 @@
 #define ACORN_LEARNER_PARAMS_CHECKPOINT_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,7 @@ struct checkpoint_item {
   int rank;
   uint64_t shape[CHECKPOINT_MAX_RANK];
   void *data;
+  bool optional; /* reading leaves the data as they are where the file has none */
 };
 
 size_t checkpoint_item_bytes(const struct checkpoint_item *item);

@@ -294,6 +294,7 @@ static enum status match(const struct checkpoint_directory *directory,
                          const struct checkpoint_item *item, struct error *error) {
   char ours[128], theirs[128];
   const struct checkpoint_entry *entry = find(directory, item->name);
+  if (!entry && item->optional) return STATUS_OK;
   if (!entry)
     return status_fail(error, STATUS_MISMATCH, "there is no '%s' in it, here it is %s: " ADVICE,
                        item->name, checkpoint_item_describe(item, ours));
@@ -313,7 +314,7 @@ enum status checkpoint_parse(const uint8_t *bytes, size_t size, struct checkpoin
   if (status != STATUS_OK) return status;
   for (int i = 0; i < num_items; i++) {
     const struct checkpoint_entry *entry = find(&directory, items[i].name);
-    if (entry->bytes) memcpy(items[i].data, entry->data, (size_t)entry->bytes);
+    if (entry && entry->bytes) memcpy(items[i].data, entry->data, (size_t)entry->bytes);
   }
   return STATUS_OK;
 }

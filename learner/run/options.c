@@ -263,6 +263,9 @@ const struct option_table learner_options_table = {
 bool learner_option_is_of_experiment(const struct option *option) {
   static const char *const groups[] = {NETWORK, ALGORITHM_HEADING, OPTIMIZER_HEADING};
   static const char *const names[] = {"env", "env_args", "agent", "preset"};
+  static const char *const of_machine[] = {"gpu", "trainer_threads"}; /* change no result */
+  for (size_t i = 0; i < sizeof(of_machine) / sizeof(of_machine[0]); i++)
+    if (strcmp(option->name, of_machine[i]) == 0) return false;
   for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
     if (strcmp(option->group, groups[i]) == 0) return true;
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

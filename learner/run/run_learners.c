@@ -156,7 +156,6 @@ static bool must_agree(const struct option *option) {
   static const char *const names[] = {"seed", "total_steps", "num_envs", "deterministic"};
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
-  if (strcmp(option->name, "gpu") == 0) return false; /* each may have its own */
   return learner_option_is_of_experiment(option);
 }
 
@@ -293,8 +292,8 @@ static bool is_ahead(const struct run *run, const struct folder *folder) {
   char path[CHECKPOINT_PATH_BYTES];
   struct error error;
   struct checkpoint_item items[] = {
-      {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &updates},
-      {TRAINER_COUNTERS_NAME, CHECKPOINT_INT64, 1, {TRAINER_COUNTERS}, counter}};
+      {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &updates, false},
+      {TRAINER_COUNTERS_NAME, CHECKPOINT_INT64, 1, {TRAINER_COUNTERS}, counter, false}};
   enum status status = checkpoint_read_newest(folder->checkpoints, items, 2, path, &error);
   if (status == STATUS_NOT_FOUND || status == STATUS_CORRUPT) return true;
   bool was_resumed = counter[TRAINER_RESTARTS] > trainer_counter(run->trainer, TRAINER_RESTARTS);

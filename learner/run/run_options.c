@@ -51,16 +51,18 @@ static void say_difference(void *context, const struct option *option, const cha
 /* What another budget does to a schedule that ends with it. */
 static void say_schedule(FILE *out, const struct learner_options *earlier,
                          const struct learner_options *now) {
+  bool adapts = now->algorithm.ppo.kl_threshold > 0;
   if (strcmp(now->optimizer.learning_rate_decay, "linear") != 0) {
-    fprintf(out, "the learning rate does not depend on --total_steps: it stays %g\n",
-            now->optimizer.learning_rate);
+    fprintf(out, "the learning rate does not depend on --total_steps: it stays %g%s\n",
+            now->optimizer.learning_rate, adapts ? " at most" : "");
     return;
   }
-  fprintf(out,
-          "the learning rate is %g x (1 - step / total_steps): another --total_steps makes it jump "
-          "here, and then it falls to 0 at step %lld instead of %lld\n",
-          now->optimizer.learning_rate, (long long)now->total_steps,
-          (long long)earlier->total_steps);
+  fprintf(
+      out,
+      "the learning rate is %s%g x (1 - step / total_steps): another --total_steps makes it jump "
+      "here, and then it falls to 0 at step %lld instead of %lld\n",
+      adapts ? "at most " : "", now->optimizer.learning_rate, (long long)now->total_steps,
+      (long long)earlier->total_steps);
 }
 
 static char *describe_differences(const struct learner_options *earlier,

@@ -30,7 +30,8 @@ enum status train_state_init(struct train_state *state, struct device *device,
                                 .P = network_num_parameters(network),
                                 .num_arrays = has_target ? STATE_ARRAYS : STATE_TARGET,
                                 .entropy = *entropy,
-                                .rate = 1};
+                                .rate = 1,
+                                .saved_rate = 1};
   find_own(state, algorithm, learner);
   size_t P = state->P;
   enum status status = optimizer_create(&state->optimizer, device, P, optimizer, error);
@@ -114,7 +115,8 @@ int train_state_items(struct train_state *state, struct checkpoint_item *items) 
                                               .dtype = CHECKPOINT_FLOAT64,
                                               .rank = 1,
                                               .shape = {1},
-                                              .data = &state->saved_rate};
+                                              .data = &state->saved_rate,
+                                              .optional = true}; /* earlier versions have none */
   return count;
 }
 

@@ -92,8 +92,7 @@ static enum status init_state(struct update *update, struct error *error) {
   status = train_state_init(&update->state, update->device, update->network, &config->optimizer,
                             &entropy, update->algorithm, update->learner, config->seed, error);
   update->state.saves_steps = update->algorithm && update->algorithm->passes;
-  update->state.adapts_rate = update->algorithm && update->algorithm->divergence_sum &&
-                              config->algorithm.ppo.kl_threshold > 0;
+  update->state.adapts_rate = update->algorithm && update->algorithm->divergence_sum;
   return status;
 }
 
@@ -437,10 +436,14 @@ static struct update_stats stats_of(const struct update *update, const struct fl
   return stats;
 }
 
-/* After an update that was not skipped, as what follows. The rule is rl_games'; its upper bound is
- * the rate that would be in force without it. */
+/* After an update that was not skipped, as what follows. The factors are rl_games'; the upper bound
+ * is the rate that would be in force without this. */
 static void adapt_rate(struct train_state *state, double divergence, double threshold) {
   static const double FACTOR = 1.5, LEAST = 0.01;
+  if (threshold == 0) {
+    state->rate = 1; /* of a run that is no longer adapted, too */
+    return;
+  }
   if (divergence > 2 * threshold) state->rate = fmax(LEAST, state->rate / FACTOR);
   if (divergence < threshold / 2) state->rate = fmin(1, state->rate * FACTOR);
 }

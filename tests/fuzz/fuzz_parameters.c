@@ -18,8 +18,8 @@ static float numbers[P] = {1, -2, 3, -4, 5, -6, 7, -8};
 
 static void make(struct named *named) {
   const struct checkpoint_item items[] = {
-      {"params/x", CHECKPOINT_FLOAT32, 2, {2, 3}, numbers},
-      {"own/y", CHECKPOINT_FLOAT32, 1, {2}, numbers + 6},
+      {"params/x", CHECKPOINT_FLOAT32, 2, {2, 3}, numbers, false},
+      {"own/y", CHECKPOINT_FLOAT32, 1, {2}, numbers + 6, false},
   };
   named_init(named, items, 2);
 }

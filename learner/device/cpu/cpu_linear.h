@@ -29,7 +29,7 @@ static void gemm_divide(struct shared_gemm *shared, int threads) {
   for (int row = 0; row < M; part++) {
     int share = (M - row) / (2 * threads);
     if (share < LEAST_ROWS || part == MOST_PARTS - 1)
-      share = part < MOST_PARTS - 1 ? LEAST_ROWS : M;
+      share = part < MOST_PARTS - 1 ? LEAST_ROWS : M - row;
     shared->begin[part] = row;
     row += (share + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
   }

@@ -17,14 +17,14 @@ static int64_t version = 9;
 
 static void make(struct named *named) {
   const struct checkpoint_item items[] = {
-      {"params/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, numbers},
-      {"params/head/b", CHECKPOINT_FLOAT32, 1, {3}, numbers + 6},
-      {"own/critic/b", CHECKPOINT_FLOAT32, 1, {2}, numbers + 9},
-      {"params/value/count", CHECKPOINT_FLOAT32, 1, {2}, numbers + 11},
-      {"params/value/deviation", CHECKPOINT_FLOAT32, 1, {2}, numbers + 13},
-      {"own/x/variance", CHECKPOINT_FLOAT32, 1, {2}, numbers + 15},
-      {"adam/m/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, NULL},
-      {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &version},
+      {"params/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, numbers, false},
+      {"params/head/b", CHECKPOINT_FLOAT32, 1, {3}, numbers + 6, false},
+      {"own/critic/b", CHECKPOINT_FLOAT32, 1, {2}, numbers + 9, false},
+      {"params/value/count", CHECKPOINT_FLOAT32, 1, {2}, numbers + 11, false},
+      {"params/value/deviation", CHECKPOINT_FLOAT32, 1, {2}, numbers + 13, false},
+      {"own/x/variance", CHECKPOINT_FLOAT32, 1, {2}, numbers + 15, false},
+      {"adam/m/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, NULL, false},
+      {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &version, false},
   };
   named_init(named, items, 8);
 }

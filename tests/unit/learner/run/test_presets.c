@@ -550,11 +550,14 @@ static void options_of_agents_are_of_the_experiment(void **state) {
   static const struct {
     const char *name;
     bool is;
-  } cases[] = {{"lambda", true},  {"rho_clip", true},      {"epochs", true},
-               {"n_steps", true}, {"epsilon_start", true}, {"replay_steps", true},
-               {"hidden", true},  {"learning_rate", true}, {"unroll_length", true},
-               {"env", true},     {"seed", false},         {"num_envs", false},
-               {"listen", false}, {"total_steps", false}};
+  } cases[] = {{"lambda", true},        {"rho_clip", true},
+               {"epochs", true},        {"n_steps", true},
+               {"epsilon_start", true}, {"replay_steps", true},
+               {"hidden", true},        {"learning_rate", true},
+               {"unroll_length", true}, {"env", true},
+               {"seed", false},         {"num_envs", false},
+               {"listen", false},       {"total_steps", false},
+               {"gpu", false},          {"trainer_threads", false}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     const struct option *option = options_find(&learner_options_table, cases[i].name);
     assert_non_null(option);

@@ -77,15 +77,17 @@ static void remove_folder(const char *folder) {
   rmdir(folder);
 }
 
-/* From one update to another through a checkpoint file. */
-static void hand_over(struct update *to, struct update *from) {
+/* From one update to another through a checkpoint file, which lacks the item `without`. */
+static void hand_over_without(struct update *to, struct update *from, const char *without) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
   char folder[] = "/tmp/acorn-resume-XXXXXX";
   char path[CHECKPOINT_PATH_BYTES];
   struct error error = {""};
   assert_non_null(mkdtemp(folder));
   update_save(from);
-  int count = update_items(from, items);
+  int count = 0, all = update_items(from, items);
+  for (int i = 0; i < all; i++)
+    if (strcmp(items[i].name, without) != 0) items[count++] = items[i];
   struct checkpoint_kept kept = {.count = 1};
   enum status written = checkpoint_write(folder, update_version(from), items, count, &kept, &error);
   count = update_items(to, items);
@@ -94,7 +96,11 @@ static void hand_over(struct update *to, struct update *from) {
   remove_folder(folder);
   if (read != STATUS_OK) fail_msg("%s", error.text);
   update_load(to);
-  assert_int_equal(update_version(to), UPDATES / 2);
+  assert_int_equal(update_version(to), update_version(from));
+}
+
+static void hand_over(struct update *to, struct update *from) {
+  hand_over_without(to, from, "");
 }
 
 /* All items of both, which hold the whole state. */
@@ -224,32 +230,68 @@ static void a_constant_coefficient_is_not_handed_on(void **state) {
   world_close(&w);
 }
 
-/* Every batch is far from the policy that acted: the fixture's log-probabilities are invented. Each
- * update is in force with the rate that the one before has left. */
+/* Sets the share of the rate that is in force, by way of a checkpoint's item. */
+static void set_rate(struct update *update, double share) {
+  update_save(update);
+  *(double *)fixture_item(update, "update/rate").data = share;
+  update_load(update);
+}
+
+static double rate_of(struct update *update) {
+  update_save(update);
+  return *(double *)fixture_item(update, "update/rate").data;
+}
+
+static double divergence_of(const struct update_stats *stats) {
+  return stats->losses.term[fixture_term("ppo", "policy/approximate_kl")];
+}
+
+/* The fixture's log-probabilities of acting are invented, so that every batch is far from the
+ * policy that acted. An update is in force with the rate that the one before has left. */
 static void the_rate_follows_the_divergence(void **state) {
   (void)state;
   static const struct {
-    double threshold;
-    double share; /* of the rate that is in force after five updates */
-  } table[] = {{1e-6, 1 / (1.5 * 1.5 * 1.5 * 1.5 * 1.5)}, {1e6, 1}};
+    double per_divergence; /* of the threshold, as a share of a batch's divergence; 0: none */
+    double before, after;  /* shares of the rate */
+  } table[] = {{0.4, 1, 1 / 1.5}, {0.6, 0.5, 0.5},    {1.9, 0.5, 0.5}, {2.1, 0.5, 0.75},
+               {2.1, 0.9, 1},     {0.4, 0.012, 0.01}, {0, 0.5, 1}};
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     struct world w = world_open_for("ppo", "mlp", false);
     struct learner_options config = config_of("adam", -1);
     config.agent = "ppo";
+    config.optimizer.learning_rate = 1e-9; /* the policy stays, and so the divergence */
     config.optimizer.learning_rate_decay = "none";
-    config.algorithm.ppo.kl_threshold = table[i].threshold;
     struct update *update = fixture_update(w.device, w.network, &config);
-    train(update, &w, 0, 5);
-    fixture_fill_batch(w.device, w.batch, 1005);
-    struct update_stats stats = fixture_step(update, w.batch, 5);
-    assert_float_equal(stats.learning_rate, 0.002 * table[i].share, 1e-9);
-    train(update, &w, 6, 40);
-    update_save(update);
-    double rate = *(double *)fixture_item(update, "update/rate").data;
-    assert_float_equal(rate, i == 0 ? 0.01 : 1, 1e-12); /* its bounds */
+    fixture_fill_batch(w.device, w.batch, 1000);
+    struct update_stats stats = fixture_step(update, w.batch, 0);
+    config.algorithm.ppo.kl_threshold = table[i].per_divergence * divergence_of(&stats);
+    update_destroy(update);
+
+    update = fixture_update(w.device, w.network, &config);
+    set_rate(update, table[i].before);
+    stats = fixture_step(update, w.batch, 1);
+    assert_float_equal(stats.learning_rate, 1e-9 * table[i].before, 1e-18);
+    assert_float_equal(rate_of(update), table[i].after, 1e-12);
     update_destroy(update);
     world_close(&w);
   }
+}
+
+static void a_checkpoint_of_before_leaves_the_rate_whole(void **state) {
+  (void)state;
+  struct world w = world_open_for("ppo", "mlp", false);
+  struct learner_options config = config_of("adam", -1);
+  config.agent = "ppo";
+  struct update *from = fixture_update(w.device, w.network, &config);
+  struct update *to = fixture_update(w.device, w.network, &config);
+  set_rate(from, 0.5);
+  hand_over_without(to, from, "update/rate");
+  assert_float_equal(rate_of(to), 1, 1e-12);
+  hand_over(to, from);
+  assert_float_equal(rate_of(to), 0.5, 1e-12);
+  update_destroy(from);
+  update_destroy(to);
+  world_close(&w);
 }
 
 int main(void) {
@@ -258,6 +300,7 @@ int main(void) {
       cmocka_unit_test(a_constant_coefficient_is_not_handed_on),
       cmocka_unit_test(resumed_run_is_the_same_run),
       cmocka_unit_test(the_rate_follows_the_divergence),
+      cmocka_unit_test(a_checkpoint_of_before_leaves_the_rate_whole),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
