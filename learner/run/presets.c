@@ -120,7 +120,7 @@ static const struct preset presets[] = {
     {"atari", "dqn|double_dqn", "epsilon_end=0.01"},
     /* Schulman et al. 2017, table 5, in windows that are longer where environments are few, but for
      * larger steps: with their rate of 2.5e-4, clip of 0.1 and entropy cost of 0.01 Pong was at
-     * -4.4 after 1.5 M steps of 2.5 M, with these at 4. */
+     * -4.4 after 1.5 M steps of 2.5 M; these: docs/results.md. */
     {"atari", "ppo",
      "unroll_length=fits learning_rate=1e-3 clip_ratio=0.2 entropy_cost=0.005 "
      "max_gradient_norm=0.5"},
