@@ -19,10 +19,6 @@ enum cpu_scratch {
   SCRATCH_COUNT
 };
 
-/* Numbers from which on it is worth sharing what is done to each of them: some 10 us of one
- * thread. */
-enum { CPU_SHARED_NUMBERS = 1 << 15 };
-
 struct cpu {
   struct device device;
   bool bf16;             /* convolutions and large products read bf16 */
@@ -33,6 +29,11 @@ struct cpu {
     size_t count; /* floats */
   } scratch[SCRATCH_COUNT];
 };
+
+/* The threads for what is done to so many numbers: NULL where it takes less than some 10 us. */
+static inline struct cpu_pool *cpu_pool_for(struct device *d, size_t count) {
+  return count < 1 << 15 ? NULL : ((struct cpu *)d)->pool;
+}
 
 /* A table per kernel set: x86-64-v2 (SSE4), -v3 (AVX2), -v4 (AVX-512). */
 extern const struct device_ops cpu_kernels_v2, cpu_kernels_v3, cpu_kernels_v4;

@@ -9,11 +9,6 @@
 
 /* ---- products, by several threads where the device has them */
 
-/* The threads for what is done to so many numbers. */
-static struct cpu_pool *pool_for(struct device *d, size_t count) {
-  return count < CPU_SHARED_NUMBERS ? NULL : ((struct cpu *)d)->pool;
-}
-
 /* Multiplications from which on a product is worth sharing: some 20 us of one thread. */
 enum { SHARED_MULTIPLICATIONS = 1 << 20, LEAST_ROWS = 2 * TILE_ROWS, MOST_PARTS = 512 };
 
@@ -28,8 +23,8 @@ static void gemm_divide(struct shared_gemm *shared, int threads) {
   int part = 0, M = shared->gemm->M;
   for (int row = 0; row < M; part++) {
     int share = (M - row) / (2 * threads);
-    if (share < LEAST_ROWS || part == MOST_PARTS - 1)
-      share = part < MOST_PARTS - 1 ? LEAST_ROWS : M - row;
+    if (share < LEAST_ROWS) share = LEAST_ROWS;
+    if (part == MOST_PARTS - 1) share = M - row;
     shared->begin[part] = row;
     row += (share + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
   }
@@ -37,14 +32,13 @@ static void gemm_divide(struct shared_gemm *shared, int threads) {
   shared->num_parts = part;
 }
 
-/* The last part is taken first. */
 static void gemm_part(void *shared_, int part) {
   const struct shared_gemm *shared = shared_;
   struct gemm g = *shared->gemm;
-  int number = shared->num_parts - 1 - part, row = shared->begin[number];
+  int row = shared->begin[part];
   g.c += (ptrdiff_t)row * g.c_stride;
   g.a += row * g.a_row;
-  g.M = shared->begin[number + 1] - row;
+  g.M = shared->begin[part + 1] - row;
   gemm_run(&g);
 }
 
@@ -210,7 +204,7 @@ static void turn_part(void *turn_, int part) {
 static void turn_and_sum(struct device *d, float *db, float *dy, const float *y,
                          enum activation act, bool add, int B, int O) {
   struct turn turn = {db, dy, y, act, add, B, O};
-  cpu_pool_run(pool_for(d, (size_t)B * O), turn_part, &turn, (O + TURNED - 1) / TURNED);
+  cpu_pool_run(cpu_pool_for(d, (size_t)B * O), turn_part, &turn, (O + TURNED - 1) / TURNED);
 }
 
 struct pack {
@@ -227,7 +221,7 @@ static void pack_part(void *pack_, int part) {
 /* w^T of w (I, O). */
 static struct panels pack_weights(struct device *d, float *packed, const float *w, int I, int O) {
   struct pack pack = {packed, w, I, O};
-  cpu_pool_run(pool_for(d, (size_t)I * O), pack_part, &pack, (I + PANEL - 1) / PANEL);
+  cpu_pool_run(cpu_pool_for(d, (size_t)I * O), pack_part, &pack, (I + PANEL - 1) / PANEL);
   return (struct panels){.data = packed};
 }
 

@@ -91,8 +91,7 @@ static void adam(struct device *d, real *p, real *m, real *v, const real *g, con
                    .epsilon = epsilon,
                    .P = P};
   if (epsilon_hat) a.epsilon *= sqrtf(a.unbias);
-  cpu_pool_run(P < CPU_SHARED_NUMBERS ? NULL : ((struct cpu *)d)->pool, adam_part, &a,
-               (int)((P + ADAM_PART - 1) / ADAM_PART));
+  cpu_pool_run(cpu_pool_for(d, P), adam_part, &a, (int)((P + ADAM_PART - 1) / ADAM_PART));
   flush_end(state);
 }
 

@@ -1,14 +1,13 @@
-/* DESIGN. The parts of an operation are taken one by one from an atomic word, so that a thread that
- * the kernel does not run delays nothing but a part that it has taken; parts are small. The word
- * has the operation's number in it: a late thread cannot take a part of an operation that has
- * ended. What the parts are is written before the word and stays until all of them are done. */
+/* DESIGN. The parts of an operation are taken one by one from a counter, so that a thread that the
+ * kernel does not run delays nothing but a part that it has taken. What the parts are is written
+ * before the counter, read after a part has been taken, and stays until all of them are done: a
+ * late thread takes a part of the operation in hand, or none. */
 #include "learner/device/cpu/cpu_pool.h"
 
 #include <immintrin.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "common/base/check.h"
@@ -28,40 +27,37 @@ struct cpu_pool {
   pthread_cond_t has_work; /* or the end has come */
   atomic_int num_asleep;   /* changed under the lock */
   atomic_bool ends;
-  cpu_pool_part *part; /* of the operation in hand, and its context */
+  cpu_pool_part *part; /* of the operation in hand, its context, and how many there are */
   void *context;
+  int num_parts;
   unsigned rounding;      /* MXCSR of the caller: how tiny numbers are treated, too */
   char apart[CACHE_LINE]; /* what follows is written by all, in cache lines of its own */
-  _Atomic uint64_t work;  /* operation's number, and parts that are left */
+  atomic_int num_left;    /* parts of it that are still to be taken */
   char apart_too[CACHE_LINE];
   atomic_int num_done; /* parts of it */
 };
 
-static uint32_t left_of(uint64_t work) {
-  return (uint32_t)work;
-}
-
-/* Takes a part, the last first, and does it; whether there was one. */
+/* Takes a part, the first first, and does it; whether there was one. */
 static bool do_part(struct cpu_pool *self) {
-  uint64_t work = atomic_load_explicit(&self->work, memory_order_acquire);
+  int left = atomic_load_explicit(&self->num_left, memory_order_relaxed);
   do
-    if (left_of(work) == 0) return false;
-  while (!atomic_compare_exchange_weak_explicit(&self->work, &work, work - 1, memory_order_acq_rel,
-                                                memory_order_acquire));
+    if (left == 0) return false;
+  while (!atomic_compare_exchange_weak_explicit(&self->num_left, &left, left - 1,
+                                                memory_order_acq_rel, memory_order_relaxed));
   _mm_setcsr(self->rounding);
-  self->part(self->context, (int)left_of(work) - 1);
+  self->part(self->context, self->num_parts - left);
   atomic_fetch_add_explicit(&self->num_done, 1, memory_order_release);
   return true;
 }
 
 /* ---- the threads */
 
-/* cpu_pool_run writes the work, then looks whether any is asleep; here it is the other way round:
- * one of the two sees the other. */
+/* cpu_pool_run writes the counter, then looks whether any is asleep; here it is the other way
+ * round: one of the two sees the other. */
 static void sleep_until_work(struct cpu_pool *self) {
   pthread_mutex_lock(&self->lock);
   atomic_fetch_add(&self->num_asleep, 1);
-  while (left_of(atomic_load(&self->work)) == 0 && !atomic_load(&self->ends))
+  while (atomic_load(&self->num_left) == 0 && !atomic_load(&self->ends))
     pthread_cond_wait(&self->has_work, &self->lock);
   atomic_fetch_sub(&self->num_asleep, 1);
   pthread_mutex_unlock(&self->lock);
@@ -128,15 +124,15 @@ static void wait_for_parts(struct cpu_pool *self, int parts) {
 
 void cpu_pool_run(struct cpu_pool *self, cpu_pool_part *part, void *context, int parts) {
   if (!self) {
-    while (parts-- > 0) part(context, parts);
+    for (int i = 0; i < parts; i++) part(context, i);
     return;
   }
   self->part = part;
   self->context = context;
+  self->num_parts = parts;
   self->rounding = _mm_getcsr();
   atomic_store_explicit(&self->num_done, 0, memory_order_relaxed);
-  uint64_t number = (atomic_load(&self->work) >> 32) + 1;
-  atomic_store(&self->work, number << 32 | (uint64_t)parts);
+  atomic_store(&self->num_left, parts);
   if (atomic_load(&self->num_asleep) > 0) wake_all(self);
   while (do_part(self)) {
   }
