@@ -2,6 +2,8 @@
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_LINEAR_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_LINEAR_H
 
+#include <string.h>
+
 #include "learner/device/cpu/cpu.h"
 #include "learner/device/cpu/cpu_gemm.h"
 #include "learner/device/cpu/cpu_low.h"
@@ -256,6 +258,31 @@ static void inputs_gradient(struct device *d, float *dx, const float *dy, struct
                                .K = O});
 }
 
+static bool is_zero(const float *x, int n) {
+  vi other = {0};
+  for (int i = 0; i < n; i += W) other |= load_some(x + i, n - i) != 0;
+  int any = 0;
+  for (int k = 0; k < W; k++) any |= other[k];
+  return any == 0;
+}
+
+/* The same, but only rows of dy that are not all zero are multiplied: of two critics the policy
+ * hears the lower one alone, so that half of the rows of each are. */
+static void inputs_gradient_alone(struct device *d, float *dx, const float *dy,
+                                  struct panels weights, int B, int I, int O) {
+  float *kept = cpu_scratch(d, SCRATCH_PANELS, (size_t)B * O);
+  int count = 0;
+  for (int b = 0; b < B; b++)
+    if (!is_zero(dy + (size_t)b * O, O))
+      memcpy(kept + (size_t)count++ * O, dy + (size_t)b * O, (size_t)O * sizeof(*dy));
+  inputs_gradient(d, dx, kept, weights, count, I, O);
+  for (int b = B - 1; b >= 0; b--) /* from the last: a row moves up, if at all */
+    if (is_zero(dy + (size_t)b * O, O))
+      memset(dx + (size_t)b * I, 0, (size_t)I * sizeof(*dx));
+    else if (--count != b)
+      memcpy(dx + (size_t)b * I, dx + (size_t)count * I, (size_t)I * sizeof(*dx));
+}
+
 /* Rows that go through all three parts together, so that they are still in the cache. */
 static int rows_at_once(int I, int O) {
   int rows = 65536 / (I + O) / BLOCK_K * BLOCK_K;
@@ -287,7 +314,9 @@ static void linear_backward(struct device *d, real *dx_, real *dw_, real *db, re
     if (dw)
       weight_gradient(d, c, transposed, dy + outputs, x + (size_t)b * x_stride, x_stride, b > 0,
                       rows, I, O);
-    if (dx) inputs_gradient(d, dx + (size_t)b * I, dy + outputs, weights, rows, I, O);
+    if (dx)
+      (dw ? inputs_gradient : inputs_gradient_alone)(d, dx + (size_t)b * I, dy + outputs, weights,
+                                                     rows, I, O);
   }
   for (int i = 0; transposed && i < I; i++)
     for (int o = 0; o < O; o++) dw[(size_t)i * O + o] = c[(size_t)o * I + i];
