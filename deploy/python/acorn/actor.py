@@ -9,13 +9,13 @@ The messages are those of docs/protocol.md, by the functions of docs/examples/ac
 import importlib.util
 import json
 import os
-import re
 import sys
 import types
 
 import numpy as np
 
 from acorn.bundle import ROOT, AcornError
+from acorn.environment import Environment
 
 _DTYPES = {np.dtype(np.uint8): "DTYPE_UINT8", np.dtype(np.int32): "DTYPE_INT32",
            np.dtype(np.float32): "DTYPE_FLOAT32"}
@@ -121,19 +121,6 @@ class _World:
         return b"".join(take(observation).tobytes() for _, _, _, take in self.parts)
 
 
-def plain_name(text):
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)[:31]
-
-
-def name_of(text):
-    """An ID or a text as the name of an environment, NAME or NAME(OPTIONS); what is none has the
-    text behind it, as an option."""
-    if re.fullmatch(r"[A-Za-z0-9_.-]{1,31}(\([!-~]*\))?", text):
-        return text
-    visible = re.sub("[ \x7f]", lambda c: f"\\u{ord(c[0]):04x}", json.dumps(text))
-    return f'{plain_name(text)}({{"id":{visible}}})'
-
-
 def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=None,
         evaluates=False, token_file=None, tls_ca=None, tls_cert=None, tls_key=None,
         reconnect_s=600):
@@ -151,8 +138,8 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
     first = make_env()
     parts = _flatten(first.observation_space)
     action, unpack = _action(first.action_space, protocol)
-    environment = name_of(
-        environment or getattr(first.spec, "id", type(first.unwrapped).__name__))
+    environment = Environment(
+        environment or getattr(first.spec, "id", type(first.unwrapped).__name__)).name()
     first.close()
     tensors = [protocol.Tensor(name=n, dtype=getattr(protocol, _DTYPES[np.dtype(dtype)]),
                                shape=shape) for n, dtype, shape, _ in parts]
@@ -170,17 +157,16 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
         raise AcornError(f"the actor cannot play at {learner}: the reason is on stderr")
 
 
-def _main(gym_id, environment, learner, envs, role, index, mark):
+def _main(gym_id, args, name, learner, envs, role, index, mark):
     """An actor that `acorn train` starts: it ends with its learner."""
     import signal
-
-    import gymnasium
 
     from acorn.train import EXIT_RUN_OVER
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _World.mark = mark
-    run(lambda: gymnasium.make(gym_id), learner, envs=int(envs), name=f"python/{index}",
-        environment=environment, evaluates=role == "evaluate", reconnect_s=60)
+    environment = Environment(gym_id, json.loads(args))
+    run(environment.make, learner, envs=int(envs), name=f"python/{index}",
+        environment=name, evaluates=role == "evaluate", reconnect_s=60)
     return EXIT_RUN_OVER
 
 

@@ -11,57 +11,11 @@ import time
 from pathlib import Path
 
 from acorn.bundle import ROOT, AcornError
-
+from acorn.environment import CODE, check_code, find, plain_name, recorded, split
 
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
 EXIT_RUN_OVER = 77  # of an actor; 0 may be its environment's
-CODE = ("code", "no_code")
-NOT_HERE = ("env_args", "module", "wrapper")
-
-
-def split(flag):
-    """The name of an option, as the programs read it, and its value, or None."""
-    name, equals, value = flag[2:].partition("=")
-    return name.replace("-", "_"), value if equals else None
-
-
-def check_code(gym_id, flags):
-    """Before the environment is made. Errors: AcornError: --no_code, in any spelling."""
-    for flag in flags:
-        name, value = split(flag)
-        is_refusal = name == "no_code" or value not in (None, "true", "1", "yes", "on")
-        if name in CODE and is_refusal and ":" in gym_id:
-            raise AcornError(f"{flag}: gym:{gym_id} would run code of its module")
-
-
-def _recorded(folder):
-    """The environment of the run in the folder, as its learner knew it; "": there is no run."""
-    path = Path(folder or "") / "environment.txt"
-    if not folder or not path.exists():
-        return ""
-    try:
-        return path.read_text("utf-8").partition("\n")[0]
-    except (OSError, ValueError) as error:
-        raise AcornError(f"{path} cannot be read: {error}: bring it back as it was") from None
-
-
-def find_id(env, folder):
-    """Of gym:ID, or of the environment that the actors of the run in the folder brought (join)."""
-    if env.startswith("gym:"):
-        return env[len("gym:"):]
-    recorded = _recorded(folder)
-    gym_id, _, options = recorded.partition("(")
-    try:
-        if options.startswith('{"id":'):
-            gym_id = json.loads(options[:-1])["id"]
-    except (ValueError, RecursionError):
-        gym_id = None
-    if not gym_id or not isinstance(gym_id, str):
-        raise AcornError(f"{folder}/environment.txt is missing or damaged: its first line names "
-                         f"the run's environment, and is '{recorded[:100]}': bring it back as it "
-                         "was")
-    return gym_id
 
 
 def _read_words(words):
@@ -71,9 +25,9 @@ def _read_words(words):
     defaults = [None, "ppo", min(os.cpu_count() or 1, 4), 16]
     env, agent, actors, envs = plain[:4] + defaults[len(plain):]
     for flag in flags:
-        if split(flag)[0] in NOT_HERE:
-            raise AcornError(f"{flag}: an environment in Python has no such option in this "
-                             "package: make it as it shall be in a module, gym:MODULE:ID")
+        if split(flag)[0] == "module":
+            raise AcornError(f"{flag}: write gym:MODULE:ID or --wrapper=MODULE:CLASS, with the "
+                             "module installed or in PYTHONPATH")
     try:
         actors, envs = int(actors), int(envs)
     except ValueError:
@@ -84,25 +38,23 @@ def _read_words(words):
     return env, agent, actors, envs, flags
 
 
-def make(gym_id, env, **options):
-    """That environment of Gymnasium, which `env` named: find_id. Errors: AcornError."""
-    import gymnasium
+def make(environment, env, **options):
+    """Errors: AcornError, which says where it may be if `env` did not."""
     try:
-        return gymnasium.make(gym_id, **options)
-    except Exception as error:  # the environment's own
-        hint = "" if env.startswith("gym:") else (
-            "; the run's actors brought the environment: say where it is here, "
-            "--env=./my_env.so or --env=gym:ID")
-        raise AcornError(f"gym:{gym_id}: {type(error).__name__}: {error}{hint}") from None
+        return environment.make(**options)
+    except AcornError as error:
+        if env.startswith("gym:"):
+            raise
+        raise AcornError(f"{error}; the run's actors brought the environment: say where it is "
+                         "here, --env=./my_env.so or --env=gym:ID") from None
 
 
-def _name(gym_id, made, folder, evaluates):
+def _name(environment, made, folder, evaluates):
     """What the learner knows the environment by. A run goes on with the name that it began with,
     which had no module in the first version of this package."""
-    from acorn.actor import name_of, plain_name
-    recorded = _recorded(folder)
-    is_same = evaluates or recorded == plain_name(made.spec.id)
-    return recorded if recorded and is_same else name_of(gym_id)
+    before = recorded(folder)
+    is_same = evaluates or not environment.args and before == plain_name(made.spec.id)
+    return before if before and is_same else environment.name()
 
 
 class _Actor:
@@ -166,11 +118,11 @@ def train(words):
     env, agent, count, envs, flags = _read_words(words)
     options = dict(map(split, flags))
     logdir, role = options.get("logdir"), options.get("mode", "train")
-    gym_id = find_id(env, logdir)
-    check_code(gym_id, flags)
-    flags = [flag for flag in flags if split(flag)[0] not in CODE]
-    made = make(gym_id, env)
-    name = _name(gym_id, made, logdir, role == "evaluate")
+    environment = find(env, logdir, options)
+    check_code(environment, flags)
+    flags = [flag for flag in flags if split(flag)[0] not in (*CODE, "env_args", "wrapper")]
+    made = make(environment, env)
+    name = _name(environment, made, logdir, role == "evaluate")
     made.close()
     with tempfile.TemporaryDirectory(prefix="acorn-") as folder:
         folder, actors = Path(folder), []
@@ -183,7 +135,8 @@ def train(words):
         signal.signal(signal.SIGTERM, lambda *_: learner.terminate())
         try:
             for i in range(count):
-                actors.append(_Actor(i, folder, [gym_id, name, address, str(envs), role]))
+                actors.append(_Actor(i, folder, [environment.gym_id, json.dumps(environment.args),
+                                                name, address, str(envs), role]))
             code = _wait(learner, actors)
             return code if code >= 0 else 128 - code  # as a shell has a signal
         finally:

@@ -8,12 +8,14 @@ import numpy as np
 
 from acorn.actor import _action, _flatten, _modules
 from acorn.bundle import AcornError
+from acorn.environment import CODE, check_code, find, split
 from acorn.policy import load
-from acorn.train import CODE, check_code, find_id, make, run, split
+from acorn.train import make, run
 
 EXIT_NOT_READ = 5
 WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
-         "hold": 1, "max_steps": 1}
+         "hold": 1, "max_steps": 1,
+         "env_args": "{}"}
 
 
 def _read_words(words):
@@ -24,7 +26,7 @@ def _read_words(words):
             continue
         if name not in WORDS or value is None or name == "policy" and value != "greedy":
             raise AcornError(f"{word}: of an environment in Python the greedy policy alone is "
-                             "shown, without --policy=sample and --env_args")
+                             "shown, without --policy=sample")
         options[name] = value if isinstance(WORDS[name], str) else _number(word, name, value)
     return options
 
@@ -68,10 +70,10 @@ def watch(words):
     options = _read_words(words[1:])
     stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the environment prints
-    gym_id = find_id(options["env"], words[0])
-    check_code(gym_id, words[1:])
+    environment = find(options["env"], words[0], options)
+    check_code(environment, words[1:])
     policy = load(words[0], checkpoint=options["checkpoint"])
-    env = make(gym_id, options["env"], render_mode="rgb_array")
+    env = make(environment, options["env"], render_mode="rgb_array")
     for episode in range(options["episodes"]):
         _play(env, policy, stdout, options, episode)
 

@@ -227,6 +227,7 @@ def kinds():
 
 def actor(learner):
     import gymnasium
+    from acorn.environment import Environment
     with tempfile.TemporaryDirectory() as folder:
         address = f"unix:{folder}/socket"
         started = subprocess.Popen(
@@ -239,7 +240,7 @@ def actor(learner):
     for text, name in (("CartPole-v1", "CartPole-v1"), ("a:b", 'a-b({"id":"a:b"})'),
                        ('a-b({"id":"a:b"})', 'a-b({"id":"a:b"})'),
                        ("a b", 'a-b({"id":"a\\u0020b"})')):
-        assert acorn.actor.name_of(text) == name, (text, acorn.actor.name_of(text))
+        assert Environment(text).name() == name, (text, Environment(text).name())
     raises("cannot play at unix:/nowhere/socket", acorn.actor.run,
            lambda: gymnasium.make("CartPole-v1"), learner="unix:/nowhere/socket", reconnect_s=0)
 
@@ -266,20 +267,31 @@ def fails(folder, words):
 
 def words(folder):
     from acorn import train, watch
+    from acorn.environment import MOST_BYTES, Environment, find
     with tempfile.TemporaryDirectory() as other:
-        raises("is missing or damaged", train.find_id, "join", other)
+        raises("is missing or damaged", find, "join", other, {})
         for line in (b"", b'x({"id":', b'x({"id":3})', b'x({"id":"a"}', b"\xff\xfe",
+                     b'x({"id":"a","env_args":[]})', b'x({"id":"a","env_args":{"wrapper":1}})',
                      b'x({"id":' + b"[" * 99999):
             with open(f"{other}/environment.txt", "wb") as file:
                 file.write(line)
-            raises("environment.txt", train.find_id, "join", other)
-    assert train.find_id("join", folder) == "CartPole-v1"
-    for flag in ("--env_args={}", "--env-args", "--module=a.py", "--wrapper=a:B"):
-        raises(flag, train._read_words, ["gym:CartPole-v1", flag])
+            raises("environment.txt", find, "join", other, {})
+        made = Environment("a b", {"size": 3, "wrapper": "m:C"})
+        with open(f"{other}/environment.txt", "w") as file:
+            print(made.name(), file=file)
+        assert find("join", other, {}) == find("gym:a b", other, {}) == made, made.name()
+        assert find("join", other, {"env_args": '{"size":4}'}) == ("a b", {"size": 4})
+        assert find("gym:other", other, {}) == ("other", {})
+    assert find("join", folder, {}) == ("CartPole-v1", {})
+    for text in (None, "", "{", "[]", "3", "[" * 99999, '{"wrapper":3}'):
+        raises("--", find, "gym:a", "", {"env_args": text})
+    raises("is no text", find, "gym:a", "", {"wrapper": None})
+    raises(f"of {MOST_BYTES} at most", Environment("a", {"b": "c" * MOST_BYTES}).name)
+    raises("--module=a.py: write", train._read_words, ["gym:CartPole-v1", "--module=a.py"])
     for word in ("--seed=-5", "--seed=x", "--episodes=0", "--episodes=-1", "--episodes=",
                  "--max_steps=0", "--max_steps=5k", "--seed=" + "9" * 5000):
         raises(f"{word}: a whole number from", watch._read_words, [word])
-    for word in ("--greedy", "--episodes", "--policy=sample", "--env_args={}", "--x=1", "y"):
+    for word in ("--greedy", "--episodes", "--policy=sample", "--env_args", "--x=1", "y"):
         raises(f"{word}: of an environment in Python", watch._read_words, [word])
     assert watch._read_words(["--max-steps=7", "--seed=0", "--code"])["max_steps"] == 7
 

@@ -1,0 +1,138 @@
+"""The environment of a run whose actors are processes of Python (train.py): which one it is, how
+the learner knows it, and how it is made."""
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from acorn.bundle import AcornError
+
+CODE = ("code", "no_code")
+MOST_BYTES = 255  # of a name with its options: docs/protocol.md
+
+
+def split(flag):
+    """The name of an option, as the programs read it, and its value, or None."""
+    name, equals, value = flag[2:].partition("=")
+    return name.replace("-", "_"), value if equals else None
+
+
+def plain_name(text):
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)[:31]
+
+
+class Environment(NamedTuple):
+    gym_id: str  # as it stands behind gym:
+    args: dict = {}  # of --env_args, and the classes of --wrapper as "wrapper"
+
+    def name(self):
+        """NAME or NAME(OPTIONS), as the learner knows it; an ID that is no name, and arguments,
+        stand behind it as options. Errors: AcornError: it is too long."""
+        text = self.gym_id
+        if not self.args and re.fullmatch(r"[A-Za-z0-9_.-]{1,31}(\([!-~]*\))?", text):
+            return text
+        options = {"id": text, **({"env_args": self.args} if self.args else {})}
+        visible = re.sub("[ \x7f]", lambda c: f"\\u{ord(c[0]):04x}",
+                         json.dumps(options, separators=(",", ":")))
+        name = f"{plain_name(text)}({visible})"
+        if len(name) > MOST_BYTES:
+            raise AcornError(f"gym:{text}: with its arguments its name has {len(name)} characters "
+                             f"of {MOST_BYTES} at most: have them in a module, gym:MODULE:ID")
+        return name
+
+    def make(self, **options):
+        """Errors: AcornError."""
+        import gymnasium
+        args = dict(self.args)
+        words = args.pop("wrapper", "")
+        try:
+            return _wrapped(gymnasium.make(self.gym_id, **{**args, **options}), words)
+        except AcornError:
+            raise
+        except Exception as error:  # the environment's own
+            raise AcornError(f"gym:{self.gym_id}: {type(error).__name__}: {error}") from None
+
+
+def _wrapped(env, words):
+    """In the classes MODULE:CLASS, of which the first is the innermost."""
+    for word in filter(None, (word.strip() for word in words.split(","))):
+        module, _, name = word.partition(":")
+        try:
+            kind = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise AcornError(f"--wrapper={word}: {error}: write MODULE:CLASS, the module installed "
+                             "or in PYTHONPATH") from None
+        env = kind(env)
+    return env
+
+
+def _given(options):
+    """The arguments that --env_args and --wrapper say; {}: none."""
+    text = options.get("env_args", "{}")
+    try:
+        args = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AcornError(f"--env_args={text}: {error}") from None
+    if not isinstance(args, dict):
+        raise AcornError(f'--env_args={text}: no object of JSON, {{"name": value}}')
+    if options.get("wrapper", "") != "":
+        args["wrapper"] = options["wrapper"]
+    if not isinstance(args.get("wrapper", ""), str):
+        raise AcornError(f"--wrapper: {args['wrapper']} is no text: write MODULE:CLASS")
+    return args
+
+
+def recorded(folder):
+    """The name of the environment of the run in the folder; "": there is no run."""
+    path = Path(folder or "") / "environment.txt"
+    if not folder or not path.exists():
+        return ""
+    try:
+        return path.read_text("utf-8").partition("\n")[0]
+    except (OSError, ValueError) as error:
+        raise AcornError(f"{path} cannot be read: {error}: bring it back as it was") from None
+
+
+def _of_name(name):
+    """None: that is no name of one."""
+    gym_id, _, text = name.partition("(")
+    args = {}
+    try:
+        if text.startswith('{"id":'):
+            options = json.loads(text[:-1])
+            gym_id, args = options["id"], options.get("env_args", {})
+    except (ValueError, RecursionError):
+        return None
+    is_one = isinstance(gym_id, str) and gym_id and isinstance(args, dict)
+    is_one = is_one and isinstance(args.get("wrapper", ""), str)
+    return Environment(gym_id, args) if is_one else None
+
+
+def find(env, folder, options):
+    """That of gym:ID, or of the environment that the actors of the run in the folder brought (join),
+    which keeps its arguments where the options (a dict) have none."""
+    args, name = _given(options), recorded(folder)
+    before = _of_name(name)
+    if env.startswith("gym:"):
+        gym_id = env[len("gym:"):]
+    elif before:
+        gym_id = before.gym_id
+    else:
+        raise AcornError(f"{folder}/environment.txt is missing or damaged: its first line names "
+                         f"the run's environment, and is '{name[:100]}': bring it back as it was")
+    if not args and before and before.gym_id == gym_id:
+        args = before.args
+    return Environment(gym_id, args)
+
+
+def check_code(environment, flags):
+    """Before the environment is made. Errors: AcornError: --no_code, in any spelling."""
+    brings = ":" in environment.gym_id or environment.args.get("wrapper")
+    for flag in flags:
+        name, value = split(flag)
+        is_refusal = name == "no_code" or value not in (None, "true", "1", "yes", "on")
+        if name in CODE and is_refusal and brings:
+            raise AcornError(f"{flag}: gym:{environment.gym_id} would run code of its module"
+                             if ":" in environment.gym_id else
+                             f"{flag}: --wrapper={brings} would run code of that module")
