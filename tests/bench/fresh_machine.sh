@@ -2,20 +2,22 @@
 # The README's two commands on a bare Debian 12 and a bare Debian 13, one after the other: a minimal
 # system in a temporary folder, with git and certificates, and a clean clone of HEAD in it. Needs
 # root and a network.
-# Usage: tests/bench/fresh_machine.sh [--suite=SUITE] [--first | --atari | --wheel] [--keep]
+# Usage: tests/bench/fresh_machine.sh [--suite=SUITE] [--first | --atari | --wheel | --onnx]
+#        [--keep]
 #   --suite  only this Debian: bookworm is 12, trixie is 13; bullseye, 11, with --wheel
 #   --first  only the first command, word for word; CartPole must be solved and its curve drawn
 #            within 240 s
 #   --atari  ./run_local.sh atari vtrace 4 instead: it must begin to train on Pong by itself
 #   --wheel  the wheel of the Python package instead, without compilers: it is installed, trains,
 #            acts and passes Gymnasium's checker; on Debian 11, whose glibc is older, it is refused
+#   --onnx   what tests/integration/export.sh exports is run by Debian 13's own onnxruntime instead
 #   --keep   leave the folder there
 set -euo pipefail
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../../scripts/lib.sh"
 offer_help "$@"
 cd "$root"
 keep='' commands=two_commands.sh shown="both commands pass" suites=(bookworm trixie)
-include=git,ca-certificates wheel=''
+include=git,ca-certificates brought=''
 for word in "$@"; do
   case "$word" in
     --keep) keep=1 ;;
@@ -26,6 +28,10 @@ for word in "$@"; do
     --wheel)
       commands=wheel_command.sh shown="the wheel passes" suites=(bookworm trixie bullseye)
       include+=,python3-venv
+      ;;
+    --onnx)
+      commands=onnx_command.sh shown="each kind of exported policy computes the same"
+      suites=(trixie) include+=,python3-onnxruntime
       ;;
     --atari) commands=atari_command.sh shown="Pong is trained on by one command" ;;
     *)
@@ -83,7 +89,7 @@ make_machine() {
       chroot "$1" update-ca-certificates >/dev/null 2>&1 || true' \
     "$suite" "$work/$suite" "${sources[@]}" &&
     git clone --quiet --no-local . "$work/$suite/root/acorn" &&
-    cp "$work"/*_command*.sh $wheel "$work/$suite/root"
+    cp -r "$work"/*_command*.sh $brought "$work/$suite/root"
 }
 
 cat >"$work/two_commands.sh" <<'COMMANDS'
@@ -118,6 +124,10 @@ start=$SECONDS
 ./run_local.sh atari vtrace 4 --total_steps=20k </dev/null | tee /tmp/out
 echo "== it took $((SECONDS - start)) s"
 tail -n 1 /tmp/out | grep -q '^result env=atari-Pong agent=vtrace steps=20.* reason=total_steps'
+COMMANDS
+
+cat >"$work/onnx_command.sh" <<'COMMANDS'
+python3 /root/cases/replay.py /root/cases
 COMMANDS
 
 cat >"$work/wheel_command.sh" <<'COMMANDS'
@@ -198,7 +208,16 @@ declare -A name=([bookworm]="Debian 12" [trixie]="Debian 13" [bullseye]="Debian 
 failed=()
 if [ $commands = wheel_command.sh ]; then
   scripts/wheel.sh >&2
-  wheel=$(echo build/wheel/*.whl)
+  brought=$(echo build/wheel/*.whl)
+fi
+if [ $commands = onnx_command.sh ]; then
+  brought=$work/cases
+  mkdir "$brought" && cp tests/integration/export/replay.py "$brought"
+  scripts/setup.sh compare >&2
+  ONNX_CASES=$brought tests/integration/export.sh >"$work/export" 2>&1 || {
+    grep -A 8 '^FAIL' "$work/export" >&2
+    exit 1
+  }
 fi
 for suite in "${suites[@]}"; do
   echo "making a bare ${name[$suite]}" >&2

@@ -117,21 +117,31 @@ for name in ("Pole-v0", "Wrong-v0", "Exits-v0"):
 class Twice(gymnasium.RewardWrapper):
     def reward(self, reward):
         return 2 * reward
+
+
+class Lonely:
+    def __init__(self, env):
+        pass
 END
 export PYTHONPATH=$work
 wrapped=(--wrapper=pole:Twice '--env_args={"max_episode_steps": 5}')
 acorn train gym:CartPole-v1 ppo 1 8 --total_steps=2k --logdir=wrapped "${wrapped[@]}"
 pass_if "--wrapper and --env_args" eval 'is $code 0 && says_out " return_mean=10.000 "'
-acorn train gym:CartPole-v1 ppo 1 8 --total_steps=4k --logdir=wrapped --resume
+acorn train gym:CartPole-v1 ppo 1 8 --total_steps=4k --logdir=wrapped --resume \
+  '--env_args={"max_episode_steps":5,"wrapper":"pole:Twice"}'
+pass_if "a run goes on with the same, said otherwise" \
+  eval 'is $code 0 && says_out " return_mean=10.000 "'
+acorn train gym:CartPole-v1 ppo 1 8 --total_steps=6k --logdir=wrapped --resume
 pass_if "a run goes on with them" eval 'is $code 0 && says_out " return_mean=10.000 "'
 acorn eval wrapped --episodes=8 --policy=greedy
 pass_if "acorn eval with them" eval 'is $code 0 && says_out " return_mean=10 "'
 acorn eval wrapped --episodes=8 --policy=greedy '--env_args={"max_episode_steps": 7}'
-pass_if "acorn eval with others" eval 'is $code 0 && says_out " return_mean=7 "'
+pass_if "acorn eval with others, in the same wrapper" \
+  eval 'is $code 0 && says_out " return_mean=14 "'
 acorn eval wrapped --episodes=8 --no_code
 pass_if "acorn eval --no_code of a run with a wrapper" \
   eval 'is $code 1 && says "--no_code: --wrapper=pole:Twice would run code of that module"'
-for word in pole pole:Thrice no_module:Twice :Twice; do
+for word in pole pole:Thrice pole:Lonely no_module:Twice :Twice .pole:Twice; do
   acorn train gym:CartPole-v1 ppo 1 --wrapper=$word
   pass_if "--wrapper=$word" eval 'is $code 1 && says "--wrapper=$word: " && says MODULE:CLASS'
 done

@@ -19,7 +19,7 @@ def split(flag):
 
 
 def plain_name(text):
-    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)[:31]
+    return re.sub(r"[^A-Za-z0-9_.-]", "-", text)[:31].lstrip("-.") or "environment"
 
 
 class Environment(NamedTuple):
@@ -37,8 +37,8 @@ class Environment(NamedTuple):
                          json.dumps(options, separators=(",", ":")))
         name = f"{plain_name(text)}({visible})"
         if len(name) > MOST_BYTES:
-            raise AcornError(f"gym:{text}: with its arguments its name has {len(name)} characters "
-                             f"of {MOST_BYTES} at most: have them in a module, gym:MODULE:ID")
+            raise AcornError(f"the environment {text} with its arguments makes a name of {len(name)} "
+                             f"characters, of {MOST_BYTES} at most: have them in a module of yours")
         return name
 
     def make(self, **options):
@@ -56,30 +56,43 @@ class Environment(NamedTuple):
 
 def _wrapped(env, words):
     """In the classes MODULE:CLASS, of which the first is the innermost."""
+    import gymnasium
     for word in filter(None, (word.strip() for word in words.split(","))):
         module, _, name = word.partition(":")
         try:
-            kind = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise AcornError(f"--wrapper={word}: {error}: write MODULE:CLASS, the module installed "
-                             "or in PYTHONPATH") from None
-        env = kind(env)
+            env = getattr(importlib.import_module(module), name)(env)
+            reason = None if isinstance(env, gymnasium.Env) else "it makes no environment"
+        except Exception as error:  # of the module or the class, too
+            reason = f"{type(error).__name__}: {error}"
+        if reason:
+            raise AcornError(f"--wrapper={word}: {reason}: write MODULE:CLASS, the module "
+                             "installed or in PYTHONPATH, the class one that takes the "
+                             "environment alone")
     return env
 
 
-def _given(options):
-    """The arguments that --env_args and --wrapper say; {}: none."""
-    text = options.get("env_args", "{}")
-    try:
-        args = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise AcornError(f"--env_args={text}: {error}") from None
-    if not isinstance(args, dict):
-        raise AcornError(f'--env_args={text}: no object of JSON, {{"name": value}}')
-    if options.get("wrapper", "") != "":
+def _no_number(text):
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _given(options, before):
+    """The arguments, with what --env_args and --wrapper say in the place of those before."""
+    args = dict(before)
+    if "env_args" in options:
+        text = options["env_args"]
+        try:
+            given = json.loads(text or "", parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise AcornError(f"--env_args={text or ''}: {error}") from None
+        if not isinstance(given, dict):
+            raise AcornError(f'--env_args={text}: no object of JSON, {{"name": value}}')
+        args = {**{key: args[key] for key in ("wrapper",) if key in args}, **given}
+    if "wrapper" in options:
         args["wrapper"] = options["wrapper"]
     if not isinstance(args.get("wrapper", ""), str):
         raise AcornError(f"--wrapper: {args['wrapper']} is no text: write MODULE:CLASS")
+    if args.get("wrapper") == "":
+        del args["wrapper"]
     return args
 
 
@@ -94,8 +107,8 @@ def recorded(folder):
         raise AcornError(f"{path} cannot be read: {error}: bring it back as it was") from None
 
 
-def _of_name(name):
-    """None: that is no name of one."""
+def of_name(name):
+    """The environment that a learner knows by that name; None: that is none."""
     gym_id, _, text = name.partition("(")
     args = {}
     try:
@@ -110,10 +123,10 @@ def _of_name(name):
 
 
 def find(env, folder, options):
-    """That of gym:ID, or of the environment that the actors of the run in the folder brought (join),
-    which keeps its arguments where the options (a dict) have none."""
-    args, name = _given(options), recorded(folder)
-    before = _of_name(name)
+    """That of gym:ID, or of the environment that the actors of the run in the folder brought
+    (join). A run keeps its arguments where the options (a dict) do not say them."""
+    name = recorded(folder)
+    before = of_name(name)
     if env.startswith("gym:"):
         gym_id = env[len("gym:"):]
     elif before:
@@ -121,9 +134,7 @@ def find(env, folder, options):
     else:
         raise AcornError(f"{folder}/environment.txt is missing or damaged: its first line names "
                          f"the run's environment, and is '{name[:100]}': bring it back as it was")
-    if not args and before and before.gym_id == gym_id:
-        args = before.args
-    return Environment(gym_id, args)
+    return Environment(gym_id, _given(options, before.args if before else {}))
 
 
 def check_code(environment, flags):

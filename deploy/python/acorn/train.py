@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from acorn.bundle import ROOT, AcornError
-from acorn.environment import CODE, check_code, find, plain_name, recorded, split
+from acorn.environment import CODE, check_code, find, of_name, plain_name, recorded, split
 
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
@@ -53,7 +53,8 @@ def _name(environment, made, folder, evaluates):
     """What the learner knows the environment by. A run goes on with the name that it began with,
     which had no module in the first version of this package."""
     before = recorded(folder)
-    is_same = evaluates or not environment.args and before == plain_name(made.spec.id)
+    is_same = evaluates or of_name(before) == environment or (
+        not environment.args and before == plain_name(made.spec.id))
     return before if before and is_same else environment.name()
 
 

@@ -15,11 +15,11 @@ from acorn.train import make, run
 EXIT_NOT_READ = 5
 WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
          "hold": 1, "max_steps": 1,
-         "env_args": "{}"}
+         "env_args": ""}
 
 
 def _read_words(words):
-    options = dict(WORDS)
+    options = {name: value for name, value in WORDS.items() if name != "env_args"}
     for word in words:
         name, value = split(word)
         if name in CODE:

@@ -2,12 +2,14 @@
 onnxruntime: batches of 1 and 7, random episodes, 256 rows or more each. Where the same policy
 lies beside it as a safetensors file, the actions of acorn.load (deploy/python) of both as well.
 
-Usage: compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. Prints the largest
+Usage: [ONNX_CASES=FOLDER] compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. With a
+folder, the file and both sides' numbers are kept there, for replay.py. Prints the largest
 difference of each output; fails where one is above 1e-5, of an output whose largest number is above
 1 above 1e-5 of that.
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -157,7 +159,7 @@ def compare(policy, command, B, seed):
     random = np.random.default_rng(seed)
     feeds, packed, _ = make_rows(policy, random, T, B)
     rows, size = ours(command, packed, T, B, is_box)
-    state, worst = None, {}
+    state, worst, kept = None, {}, []
     for t, feed in enumerate(feeds):
         if "state_in" in policy.inputs:
             width = policy.shapes["state_in"][1]
@@ -165,6 +167,7 @@ def compare(policy, command, B, seed):
         given = policy.run(feed)
         state = given.get("state_out")
         expected = outputs_of(policy, rows[t], size, is_box)
+        kept.append((feed, {name: x.astype(given[name].dtype) for name, x in expected.items()}))
         assert sorted(given) == sorted(expected), (sorted(given), sorted(expected))
         for name, x in expected.items():
             y = given[name]
@@ -175,7 +178,23 @@ def compare(policy, command, B, seed):
             else:
                 largest = np.abs(x[np.abs(x) < MASKED]).max(initial=largest)
                 worst[name] = float(largest), float(np.abs(x - y).max(initial=different))
+    keep(command[1], kept)
     return {name: different / largest for name, (largest, different) in worst.items()}
+
+
+def keep(run, steps):
+    """The steps' inputs, of which the state is the first alone, and what is expected of them."""
+    folder = os.environ.get("ONNX_CASES")
+    if not folder:
+        return
+    arrays = {f"in/{name}": np.stack([feed[name] for feed, _ in steps]) for name in steps[0][0]}
+    if "in/state_in" in arrays:
+        arrays["in/state_in"] = arrays["in/state_in"][0]
+    for name in steps[0][1]:
+        arrays[f"out/{name}"] = np.stack([expected[name] for _, expected in steps])
+    name, B = os.path.basename(run), len(next(iter(steps[0][1].values())))
+    np.savez(f"{folder}/{name}-{B}.npz", **arrays)
+    shutil.copy(f"{run}/policy.onnx", f"{folder}/{name}.onnx")
 
 
 def compare_library(policy, path, command, B, seed):

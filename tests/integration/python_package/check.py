@@ -280,10 +280,15 @@ def words(folder):
         with open(f"{other}/environment.txt", "w") as file:
             print(made.name(), file=file)
         assert find("join", other, {}) == find("gym:a b", other, {}) == made, made.name()
-        assert find("join", other, {"env_args": '{"size":4}'}) == ("a b", {"size": 4})
-        assert find("gym:other", other, {}) == ("other", {})
+        for options, args in (({"env_args": '{"size":4}'}, {"size": 4, "wrapper": "m:C"}),
+                              ({"env_args": "{}"}, {"wrapper": "m:C"}),
+                              ({"wrapper": ""}, {"size": 3}),
+                              ({"wrapper": "m:D"}, {"size": 3, "wrapper": "m:D"}),
+                              ({"env_args": '{"wrapper":"m:E"}'}, {"wrapper": "m:E"})):
+            assert find("join", other, options) == ("a b", args), options
+        assert find("gym:moved:a b", other, {}) == ("moved:a b", made.args)
     assert find("join", folder, {}) == ("CartPole-v1", {})
-    for text in (None, "", "{", "[]", "3", "[" * 99999, '{"wrapper":3}'):
+    for text in (None, "", "{", "[]", "3", "[" * 99999, '{"wrapper":3}', '{"a":NaN}'):
         raises("--", find, "gym:a", "", {"env_args": text})
     raises("is no text", find, "gym:a", "", {"wrapper": None})
     raises(f"of {MOST_BYTES} at most", Environment("a", {"b": "c" * MOST_BYTES}).name)

@@ -71,6 +71,8 @@ static void compare_layer(struct testing *cpu, struct testing *ref, const struct
   strcpy(what + end, "dx");
   testing_compare(what, cpu, got.dx, ref, expected.dx, rows * (size_t)l->I, 1e-5);
   testing_compare(what, cpu, got.dx_alone, ref, expected.dx_alone, rows * (size_t)l->I, 1e-5);
+  if (strcmp(cpu->device->ops->name, "cpu") == 0)
+    assert_memory_equal(got.dx_alone, got.dx, rows * (size_t)l->I * sizeof(float));
   testing_release(cpu);
   testing_release(ref);
 }
