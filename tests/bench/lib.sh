@@ -42,6 +42,31 @@ until_return() {
     "return=$(value return_mean <"$work/out")"
 }
 
+# steps_to RETURN ENV AGENT OPTION...: a run of each of `seeds`, with `options`; shows what came of
+# it, and adds a line to $work/steps: the steps after which the mean return of the last 100 training
+# episodes was that, or inf.
+steps_to() {
+  local target=$1 seed code result
+  shift
+  for seed in "${seeds[@]}"; do
+    code=0
+    ./run_local.sh "$@" --target_return="$target" --seed="$seed" --no_plot \
+      --logdir="$work/$seed" "${options[@]}" >"$work/out" 2>"$work/err" || code=$?
+    [ $code -eq 0 ] || [ $code -eq 3 ] || { # 3: it has not got there
+      tail -n 3 "$work/err" >&2
+      exit 1
+    }
+    result=$(grep '^result ' "$work/out")
+    echo "seed $seed: $result"
+    if [ "$(value reason <<<"$result")" = target_return ]; then
+      value steps <<<"$result"
+    else
+      echo inf
+    fi >>"$work/steps"
+    rm -rf "${work:?}/$seed"
+  done
+}
+
 # need [TARGET...]: installs what building takes, and builds the programs of a run and these.
 need() {
   (. scripts/lib.sh && "$root/scripts/setup.sh" && build all "$@") || exit 1

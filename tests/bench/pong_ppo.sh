@@ -8,21 +8,6 @@ set -u
 seeds_and_options "$@"
 need
 machine && echo
-for seed in "${seeds[@]}"; do
-  code=0
-  ./run_local.sh "${ENV:-atari}" ppo 2 --total_steps=2.5M --target_return=18 --seed="$seed" \
-    --no_plot --logdir="$work/$seed" "${options[@]}" >"$work/out" 2>"$work/err" || code=$?
-  [ $code -eq 0 ] || [ $code -eq 3 ] || { # 3: it has not got there
-    tail -n 3 "$work/err" >&2
-    exit 1
-  }
-  result=$(grep '^result ' "$work/out")
-  echo "seed $seed: $result"
-  if [ "$(value reason <<<"$result")" = target_return ]; then
-    value steps <<<"$result"
-  else
-    echo inf
-  fi >>"$work/steps"
-done
+steps_to 18 "${ENV:-atari}" ppo 2 --total_steps=2.5M
 row "ppo on ${ENV:-atari}, steps to a return of 18, middle of ${#seeds[@]}" \
   "$(sort -g "$work/steps" | sed -n "$(((${#seeds[@]} + 1) / 2))p")" "<= 2.5e6"
