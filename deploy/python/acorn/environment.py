@@ -86,7 +86,8 @@ def _given(options, before):
             raise AcornError(f"--env_args={text or ''}: {error}") from None
         if not isinstance(given, dict):
             raise AcornError(f'--env_args={text}: no object of JSON, {{"name": value}}')
-        args = {**{key: args[key] for key in ("wrapper",) if key in args}, **given}
+        wrapper = {"wrapper": args["wrapper"]} if "wrapper" in args else {}
+        args = {**wrapper, **given}
     if "wrapper" in options:
         args["wrapper"] = options["wrapper"]
     if not isinstance(args.get("wrapper", ""), str):
