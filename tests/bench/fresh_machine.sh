@@ -127,7 +127,8 @@ tail -n 1 /tmp/out | grep -q '^result env=atari-Pong agent=vtrace steps=20.* rea
 COMMANDS
 
 cat >"$work/onnx_command.sh" <<'COMMANDS'
-python3 /root/cases/replay.py /root/cases
+cd /root
+python3 cases/replay.py cases
 COMMANDS
 
 cat >"$work/wheel_command.sh" <<'COMMANDS'

@@ -14,20 +14,19 @@ from acorn.train import make, run
 
 EXIT_NOT_READ = 5
 WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
-         "hold": 1, "max_steps": 1,
-         "env_args": ""}
+         "hold": 1, "max_steps": 1}
 
 
 def _read_words(words):
-    options = {name: value for name, value in WORDS.items() if name != "env_args"}
+    options = dict(WORDS)
     for word in words:
         name, value = split(word)
         if name in CODE:
             continue
-        if name not in WORDS or value is None or name == "policy" and value != "greedy":
+        if name not in (*WORDS, "env_args") or value is None or name == "policy" and value != "greedy":
             raise AcornError(f"{word}: of an environment in Python the greedy policy alone is "
                              "shown, without --policy=sample")
-        options[name] = value if isinstance(WORDS[name], str) else _number(word, name, value)
+        options[name] = value if isinstance(WORDS.get(name, ""), str) else _number(word, name, value)
     return options
 
 

@@ -3,7 +3,7 @@ onnxruntime: batches of 1 and 7, random episodes, 256 rows or more each. Where t
 lies beside it as a safetensors file, the actions of acorn.load (deploy/python) of both as well.
 
 Usage: [ONNX_CASES=FOLDER] compare.py POLICY_ROWS RUN FILE.onnx [CHECKPOINT [DEVICE [ENV]]]. With a
-folder, the file and both sides' numbers are kept there, for replay.py. Prints the largest
+folder, the file, the inputs and our own numbers are kept there, for replay.py. Prints the largest
 difference of each output; fails where one is above 1e-5, of an output whose largest number is above
 1 above 1e-5 of that.
 """
@@ -167,8 +167,8 @@ def compare(policy, command, B, seed):
         given = policy.run(feed)
         state = given.get("state_out")
         expected = outputs_of(policy, rows[t], size, is_box)
-        kept.append((feed, {name: x.astype(given[name].dtype) for name, x in expected.items()}))
         assert sorted(given) == sorted(expected), (sorted(given), sorted(expected))
+        kept.append((feed, {name: x.astype(given[name].dtype) for name, x in expected.items()}))
         for name, x in expected.items():
             y = given[name]
             assert x.shape == y.shape, (name, x.shape, y.shape)
