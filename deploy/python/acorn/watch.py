@@ -23,10 +23,12 @@ def _read_words(words):
         name, value = split(word)
         if name in CODE:
             continue
-        if name not in (*WORDS, "env_args") or value is None or name == "policy" and value != "greedy":
+        is_known = name in (*WORDS, "env_args") and value is not None
+        if not is_known or name == "policy" and value != "greedy":
             raise AcornError(f"{word}: of an environment in Python the greedy policy alone is "
                              "shown, without --policy=sample")
-        options[name] = value if isinstance(WORDS.get(name, ""), str) else _number(word, name, value)
+        is_text = isinstance(WORDS.get(name, ""), str)
+        options[name] = value if is_text else _number(word, name, value)
     return options
 
 
