@@ -7,8 +7,9 @@
  * INPUT: of float32, NUMBERS of them in a row. Without a rate a connection sends the next request
  * when the one before is answered. With a rate requests are due at even intervals, and take from
  * then on. With --stream=1 a connection's requests are messages of one call, ModelStreamInfer, else
- * a call each. Prints requests/s, the median and 99th percentile of their time in ms, the CPU time
- * of this client for a request, and the bytes of a response. */
+ * a call each. When each connection has had an answer, stderr says so. Prints requests/s, the
+ * median and 99th percentile of their time in ms, the CPU time of this client for a request, and
+ * the bytes of a response. */
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpc/support/time.h>
@@ -28,6 +29,7 @@ struct connection {
   grpc_channel *channel;
   grpc_call *call; /* NULL: none is open */
   bool waits;      /* for an answer */
+  bool answered;   /* once at least */
   grpc_metadata_array initial, trailing;
   grpc_byte_buffer *response;
   grpc_status_code code;
@@ -42,6 +44,7 @@ static float *sample_ms;
 static bool streams;
 static size_t reply_bytes;
 static int num_samples, num_answers;          /* answers: those of the warm-up too */
+static int num_unanswered;                    /* connections */
 static int64_t begin_us, end_us, interval_us; /* interval: of a connection; 0: no rate */
 
 static void make_request(const char *model, const char *input, int numbers) {
@@ -122,6 +125,8 @@ static void finish(struct connection *c, int64_t now_us) {
     exit(1);
   }
   num_answers++;
+  if (!c->answered && --num_unanswered == 0) fprintf(stderr, "every connection has an answer\n");
+  c->answered = true;
   if (now_us >= begin_us && num_samples < MAX_SAMPLES)
     sample_ms[num_samples++] = (float)(now_us - c->due_us) / 1000;
   if (c->response) {
@@ -174,6 +179,7 @@ static void open_connections(const char *address, int count, double rate) {
     connections[i].due_us = clock_now_us();
     if (rate > 0) connections[i].due_us += (int64_t)(1e6 * i / rate);
   }
+  num_unanswered = count;
   if (rate > 0) interval_us = (int64_t)(1e6 * count / rate);
   grpc_channel_credentials_release(insecure);
 }

@@ -437,7 +437,7 @@ stops_well() {
     timeout 60 "$tree/build/tests/bench/bench_serve" "$grpc" a state 4 --seconds=30 \
       --stream=$((i % 2)) >"$work/out.load" 2>&1 </dev/null &
     load=$!
-    sleep 0.4
+    wait_for 30 grep -q "every connection has an answer" "$work/out.load" || all=1
     kill -TERM "$server"
     wait_for 20 eval '! kill -0 $server 2>/dev/null' || kill -KILL "$server"
     wait "$server" || all=1
