@@ -268,9 +268,10 @@ OTHER_NAME := gymnasium$(subst /,-,$(OTHER_PYTHON))
 gymnasium: $(BUILD)/$(OTHER_NAME).so ## the way to environments in Python: gym:ID, atari; PYTHON=PATH: for that one
 GYMNASIUM_OBJ := $(call obj,$(GYMNASIUM_SRC))
 PYTHON_INCLUDE := $(firstword $(subst -I,-isystem,$(shell /usr/bin/python3-config --includes 2>/dev/null)))
+GYMNASIUM_PY := $(wildcard envs/gymnasium/*.py)
 $(GYMNASIUM_OBJ): CFLAGS += -fPIC $(PYTHON_INCLUDE)
 $(BUILD)/obj/envs/gymnasium/screen.o: CFLAGS += $(if $(filter -O2,$(MODE_FLAGS)),-O3)
-$(BUILD)/obj/envs/gymnasium/interpreter.o: envs/gymnasium/adapter.py envs/gymnasium/simulators.py
+$(BUILD)/obj/envs/gymnasium/interpreter.o: $(GYMNASIUM_PY)
 $(BUILD)/gymnasium.so: $(GYMNASIUM_OBJ)
 	@echo "  link   $@"
 	@$(CC) $(LDFLAGS) -shared -o $@ $^ $(shell /usr/bin/python3-config --embed --ldflags) -lm
@@ -280,7 +281,7 @@ $(OTHER_OBJ): $(BUILD)/obj/envs/$(OTHER_NAME)/%.o: envs/gymnasium/%.c | $(BUILD)
 	@mkdir -p $(@D)
 	@echo "  cc     $< ($(PYTHON))"
 	@flags=$$($(PYTHON) scripts/python_flags.py include) && $(CC) $(CPPFLAGS) $(CFLAGS) -fPIC $$flags -c -o $@ $<
-$(BUILD)/obj/envs/$(OTHER_NAME)/interpreter.o: envs/gymnasium/adapter.py envs/gymnasium/simulators.py
+$(BUILD)/obj/envs/$(OTHER_NAME)/interpreter.o: $(GYMNASIUM_PY)
 $(BUILD)/$(OTHER_NAME).so: $(OTHER_OBJ)
 	@echo "  link   $@"
 	@flags=$$($(PYTHON) scripts/python_flags.py link) && $(CC) $(LDFLAGS) -shared -o $@ $^ $$flags -lm

@@ -31,5 +31,6 @@ class BundleHook(BuildHookInterface):
             inside = path.relative_to(BUNDLE).as_posix()
             if path.is_file() and not LEFT_OUT.match(inside):
                 build_data["force_include"][str(path)] = f"acorn/bundle/{inside}"
-        for inside in ("build/protocol.desc", "docs/examples/actor.py"):
+        modules = [f"envs/gymnasium/{path.name}" for path in (ROOT / "envs/gymnasium").glob("*.py")]
+        for inside in ("build/protocol.desc", "docs/examples/actor.py", *modules):
             build_data["force_include"][str(ROOT / inside)] = f"acorn/bundle/{inside}"

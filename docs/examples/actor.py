@@ -89,6 +89,10 @@ class CartPole:
         fallen = abs(self.state[0]) > 2.4 or abs(self.state[2]) > 12 * math.pi / 180
         return self.state, 1.0, fallen, self.steps >= 500
 
+    def numbers(self):
+        """What else of an episode that has ended is worth a mean: up to 16 names and values."""
+        return [("distance", abs(self.state[0]))]
+
     @staticmethod
     def pack(observation):
         return struct.pack("<4f", *observation)
@@ -124,6 +128,9 @@ class Player:
         self.total += reward
         self.length += 1
         done = acorn_pb2.Episode(episode_return=self.total, length=self.length)
+        if terminated or truncated:
+            done.number.extend(acorn_pb2.Number(name=name, value=value)
+                               for name, value in self.world.numbers())
         if terminated:  # the row shows the next episode already, with the reward of the last step
             return self.reset(), reward, acorn_pb2.STEP_TERMINATED | acorn_pb2.STEP_FIRST, done
         if truncated:  # the row shows the last observation; the next one is FIRST

@@ -10,17 +10,16 @@
 
 #include "envs/bridge.h"
 
-/* The texts of adapter.py and simulators.py, with terminating zeros. */
-__asm__(
-    ".section .rodata\n"
-    "adapter_text:\n"
-    ".incbin \"envs/gymnasium/adapter.py\"\n"
-    ".byte 0\n"
-    "simulators_text:\n"
-    ".incbin \"envs/gymnasium/simulators.py\"\n"
-    ".byte 0\n"
-    ".previous\n");
-extern const char adapter_text[], simulators_text[];
+/* The texts of this folder's modules, each with a terminating zero. */
+#define TEXT(name)                                                             \
+  __asm__(".section .rodata\n" #name "_text:\n.incbin \"envs/gymnasium/" #name \
+          ".py\"\n.byte 0\n.previous\n");                                      \
+  extern const char name##_text[]
+TEXT(packages);
+TEXT(spaces);
+TEXT(atari);
+TEXT(simulators);
+TEXT(adapter);
 
 /* A process has one interpreter, and each thread one state in it. */
 static PyObject *adapter;
@@ -78,21 +77,22 @@ static PyStatus initialize(const char *python) {
   return status;
 }
 
-static PyObject *load_module(const char *name, const char *file, const char *text) {
-  PyObject *code = Py_CompileString(text, file, Py_file_input);
-  PyObject *module = code ? PyImport_ExecCodeModule(name, code) : NULL;
-  Py_XDECREF(code);
-  return module;
-}
+#define MODULE(name) \
+  { "acorn_" #name, "envs/gymnasium/" #name ".py", name##_text }
 
-/* simulators.py imports adapter.py. */
+/* adapter.py, after those that it imports. */
 static PyObject *load_adapter(void) {
-  PyObject *module = load_module("acorn_adapter", "envs/gymnasium/adapter.py", adapter_text);
-  PyObject *others =
-      module ? load_module("acorn_simulators", "envs/gymnasium/simulators.py", simulators_text)
-             : NULL;
-  if (!others) Py_CLEAR(module);
-  Py_XDECREF(others);
+  static const struct {
+    const char *name, *file, *text;
+  } modules[] = {MODULE(packages), MODULE(spaces), MODULE(atari), MODULE(simulators),
+                 MODULE(adapter)};
+  PyObject *module = NULL;
+  for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+    PyObject *code = Py_CompileString(modules[i].text, modules[i].file, Py_file_input);
+    Py_XSETREF(module, code ? PyImport_ExecCodeModule(modules[i].name, code) : NULL);
+    Py_XDECREF(code);
+    if (!module) break;
+  }
   return module;
 }
 

@@ -1,7 +1,6 @@
-"""Simulators with functions of their own, which become Gymnasium's. This text is a part of
-gymnasium.so, as adapter.py is."""
+"""Simulators with functions of their own, which become Gymnasium's."""
 
-from acorn_adapter import chosen, gymnasium, module
+from acorn_packages import chosen, gymnasium, module
 
 
 class Football:

@@ -135,16 +135,27 @@ acorn train gym:CartPole-v1 ppo 1 8 --total_steps=6k --logdir=wrapped --resume
 pass_if "a run goes on with them" eval 'is $code 0 && says_out " return_mean=10.000 "'
 acorn eval wrapped --episodes=8 --policy=greedy
 pass_if "acorn eval with them" eval 'is $code 0 && says_out " return_mean=10 "'
+pass_if "which names the code that the run brings" \
+  says "the run brings code of pole:Twice, which is run: --no_code refuses it"
 acorn eval wrapped --episodes=8 --policy=greedy '--env_args={"max_episode_steps": 7}'
 pass_if "acorn eval with others, in the same wrapper" \
   eval 'is $code 0 && says_out " return_mean=14 "'
 acorn eval wrapped --episodes=8 --no_code
 pass_if "acorn eval --no_code of a run with a wrapper" \
   eval 'is $code 1 && says "--no_code: --wrapper=pole:Twice would run code of that module"'
-for word in pole pole:Thrice pole:Lonely no_module:Twice :Twice .pole:Twice; do
-  acorn train gym:CartPole-v1 ppo 1 --wrapper=$word
-  pass_if "--wrapper=$word" eval 'is $code 1 && says "--wrapper=$word: " && says MODULE:CLASS'
+refused() { is "$code" 1 && says "--wrapper: $1" && ! says "--module"; }
+refuses_wrapper() { # CLASS TEXT
+  acorn train gym:CartPole-v1 ppo 1 --wrapper="$1"
+  pass_if "--wrapper=$1" refused "$2"
+}
+for word in pole :Twice .pole:Twice; do
+  refuses_wrapper $word "'$word' names no class: write MODULE:CLASS"
 done
+refuses_wrapper pole:Thrice "the module pole has no 'Thrice'; did you mean 'Twice'?; it has: Twice"
+refuses_wrapper pole:Lonely "pole:Lonely is no class derived from gymnasium.Wrapper"
+refuses_wrapper no_module:Twice "there is no module 'no_module' to import for no_module:Twice: "
+acorn train gym:CartPoles-v1
+pass_if "an ID that there is not" eval 'is $code 1 && says "; the nearest: CartPole-v"'
 acorn train gym:pole:Wrong-v0 ppo 1 --total_steps=5k --logdir=wrong
 pass_if "an actor that never steps is given up, with its reason" \
   eval 'is $code 1 && says "no step is taken" && says "every actor has ended"'
@@ -184,6 +195,10 @@ if command -v ffmpeg >/dev/null; then
 else
   echo "SKIP acorn watch: ffmpeg is not here"
 fi
+export PYTHONPATH=$tree/tests/integration/gymnasium
+acorn train gym:zoo:Masked-v0 ppo 1 8 --total_steps=4k --logdir=masked
+pass_if "a mask in the last info, whose environment refuses what it forbids" \
+  eval 'is $code 0 && says_out "result env=zoo-Masked-v0"'
 unset PYTHONPATH
 acorn eval run --policy=greedy --episodes=8
 pass_if "acorn eval" eval 'is $code 0 && says_out "evaluation episodes=8"'

@@ -6,19 +6,14 @@ the same environment.
 
 The messages are those of docs/protocol.md, by the functions of docs/examples/actor.py.
 """
-import importlib.util
 import json
 import os
 import sys
 import types
 
-import numpy as np
-
 from acorn.bundle import ROOT, AcornError
 from acorn.environment import Environment
-
-_DTYPES = {np.dtype(np.uint8): "DTYPE_UINT8", np.dtype(np.int32): "DTYPE_INT32",
-           np.dtype(np.float32): "DTYPE_FLOAT32"}
+from acorn.world import View, World, load_module
 
 
 def _modules():
@@ -55,70 +50,7 @@ def _load_example():
     messages, stubs = _modules()
     sys.modules.setdefault("acorn_pb2", messages)
     sys.modules.setdefault("acorn_pb2_grpc", stubs)
-    path = ROOT / "docs/examples/actor.py"
-    spec = importlib.util.spec_from_file_location("acorn._actor_example", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _flatten(space, name=""):
-    """(name, dtype, shape, function from a value to an array) of each part of an observation."""
-    from gymnasium import spaces
-    if isinstance(space, (spaces.Dict, spaces.Tuple)):
-        pairs = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
-        return [(n, dtype, shape, lambda value, key=key, take=take: take(value[key]))
-                for key, part in pairs for n, dtype, shape, take
-                in _flatten(part, f"{name}.{key}" if name else str(key))]
-    name = name or "observation"
-    if isinstance(space, spaces.Discrete):
-        n, start = int(space.n), int(space.start)  # one-hot, as docs/gymnasium.md has it
-        return [(name, np.uint8, (n,), lambda value: np.eye(
-            1, n, int(value) - start, dtype=np.uint8) * np.uint8(255))]
-    if isinstance(space, (spaces.Box, spaces.MultiBinary)):
-        dtype = space.dtype if space.dtype in _DTYPES else np.float32
-        return [(name, dtype, space.shape, lambda value: np.asarray(value, dtype))]
-    raise AcornError(f"observation {name} is a {type(space).__name__}: it may be a Box, Discrete, "
-                     "MultiBinary, or a Dict or Tuple of them; wrap the environment")
-
-
-def _action(space, protocol):
-    """The learner's action space, and a function from bytes and a count to actions."""
-    from gymnasium import spaces
-    if isinstance(space, spaces.Discrete):
-        start = int(space.start)
-        return (protocol.ActionSpace(discrete=int(space.n)),
-                lambda data, count: [int(x) + start for x in np.frombuffer(data, np.int32)])
-    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
-        return (protocol.ActionSpace(choices=[int(n) for n in space.nvec]),
-                lambda data, count: np.frombuffer(data, np.int32).reshape(count, -1) + space.start)
-    if isinstance(space, spaces.Box):
-        return (protocol.ActionSpace(low=space.low.ravel(), high=space.high.ravel()),
-                lambda data, count: np.frombuffer(data, np.float32).astype(space.dtype)
-                .reshape(count, *space.shape))
-    raise AcornError(f"the action is a {type(space).__name__}: it may be Discrete, MultiDiscrete "
-                     "or Box; wrap the environment")
-
-
-class _World:
-    """An environment of Gymnasium as docs/examples/actor.py steps one."""
-    mark = None  # a file that is made at this process's first step
-
-    def __init__(self, env, parts, unpack):
-        self.env, self.parts, self.unpack = env, parts, unpack
-
-    def reset(self, seed):
-        return self.env.reset(seed=None if seed is None else int(seed))[0]
-
-    def step(self, action):
-        observation, reward, terminated, truncated, _ = self.env.step(action)
-        if _World.mark:
-            open(_World.mark, "w").close()
-            _World.mark = None
-        return observation, float(reward), bool(terminated), bool(truncated)
-
-    def pack(self, observation):
-        return b"".join(take(observation).tobytes() for _, _, _, take in self.parts)
+    return load_module("acorn._actor_example", "docs/examples/actor.py")
 
 
 def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=None,
@@ -136,21 +68,17 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
     example = _load_example()
     protocol = example.acorn_pb2
     first = make_env()
-    parts = _flatten(first.observation_space)
-    action, unpack = _action(first.action_space, protocol)
-    environment = Environment(
-        environment or getattr(first.spec, "id", type(first.unwrapped).__name__)).name()
+    gym_id = environment or getattr(first.spec, "id", type(first.unwrapped).__name__)
+    view = View(first, gym_id)
     first.close()
-    tensors = [protocol.Tensor(name=n, dtype=getattr(protocol, _DTYPES[np.dtype(dtype)]),
-                               shape=shape) for n, dtype, shape, _ in parts]
     request = protocol.JoinRequest(
-        protocol=1, name=name or f"python/{os.getpid()}",
-        environment=environment, observation=tensors, action=action, num_environments=envs,
-        role=protocol.ROLE_EVAL if evaluates else protocol.ROLE_TRAIN)
+        protocol=1, name=name or f"python/{os.getpid()}", environment=Environment(gym_id).name(),
+        observation=view.tensors_for(protocol), action=view.action_for(protocol),
+        num_environments=envs, role=protocol.ROLE_EVAL if evaluates else protocol.ROLE_TRAIN)
     options = types.SimpleNamespace(learner=learner, token_file=token_file, tls_ca=tls_ca,
                                     tls_cert=tls_cert, tls_key=tls_key, reconnect_s=reconnect_s)
     try:
-        code = example.run(options, request, lambda: _World(make_env(), parts, unpack))
+        code = example.run(options, request, lambda: World(make_env(), view))
     except SystemExit as refused:  # a secret that others may read
         raise AcornError(str(refused)) from None
     if code:
@@ -163,7 +91,7 @@ def _main(gym_id, args, name, learner, envs, role, index, mark):
 
     from acorn.train import EXIT_RUN_OVER
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _World.mark = mark
+    World.mark = mark
     environment = Environment(gym_id, json.loads(args))
     run(environment.make, learner, envs=int(envs), name=f"python/{index}",
         environment=name, evaluates=role == "evaluate", reconnect_s=60)

@@ -1,12 +1,13 @@
 """The environment of a run whose actors are processes of Python (train.py): which one it is, how
 the learner knows it, and how it is made."""
-import importlib
 import json
 import re
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 from acorn.bundle import AcornError
+from acorn.world import adapter, ask
 
 CODE = ("code", "no_code")
 MOST_BYTES = 255  # of a name with its options: docs/protocol.md
@@ -37,38 +38,22 @@ class Environment(NamedTuple):
                          json.dumps(options, separators=(",", ":")))
         name = f"{plain_name(text)}({visible})"
         if len(name) > MOST_BYTES:
-            raise AcornError(f"the environment {text} with its arguments makes a name of {len(name)} "
-                             f"characters, of {MOST_BYTES} at most: have them in a module of yours")
+            raise AcornError(f"the environment {text} with its arguments makes a name of "
+                             f"{len(name)} characters, of {MOST_BYTES} at most: have them in a "
+                             "module of yours")
         return name
 
-    def make(self, **options):
+    def make(self, renders=False):
         """Errors: AcornError."""
-        import gymnasium
         args = dict(self.args)
-        words = args.pop("wrapper", "")
+        words, asked = args.pop("wrapper", ""), adapter()
+        make = asked.make_visible if renders else asked.make_gym
         try:
-            return _wrapped(gymnasium.make(self.gym_id, **{**args, **options}), words)
+            return ask(lambda: asked.wrapped(make(self.gym_id, args, None), words))
         except AcornError:
             raise
         except Exception as error:  # the environment's own
             raise AcornError(f"gym:{self.gym_id}: {type(error).__name__}: {error}") from None
-
-
-def _wrapped(env, words):
-    """In the classes MODULE:CLASS, of which the first is the innermost."""
-    import gymnasium
-    for word in filter(None, (word.strip() for word in words.split(","))):
-        module, _, name = word.partition(":")
-        try:
-            env = getattr(importlib.import_module(module), name)(env)
-            reason = None if isinstance(env, gymnasium.Env) else "it makes no environment"
-        except Exception as error:  # of the module or the class, too
-            reason = f"{type(error).__name__}: {error}"
-        if reason:
-            raise AcornError(f"--wrapper={word}: {reason}: write MODULE:CLASS, the module "
-                             "installed or in PYTHONPATH, the class one that takes the "
-                             "environment alone")
-    return env
 
 
 def _no_number(text):
@@ -138,13 +123,19 @@ def find(env, folder, options):
     return Environment(gym_id, _given(options, before.args if before else {}))
 
 
-def check_code(environment, flags):
-    """Before the environment is made. Errors: AcornError: --no_code, in any spelling."""
-    brings = ":" in environment.gym_id or environment.args.get("wrapper")
-    for flag in flags:
-        name, value = split(flag)
-        is_refusal = name == "no_code" or value not in (None, "true", "1", "yes", "on")
-        if name in CODE and is_refusal and brings:
-            raise AcornError(f"{flag}: gym:{environment.gym_id} would run code of its module"
-                             if ":" in environment.gym_id else
-                             f"{flag}: --wrapper={brings} would run code of that module")
+def check_code(environment, words):
+    """Before the environment is made: names code that the words do not, but the run. Errors:
+    AcornError: --no_code, in any spelling."""
+    wrapper = environment.args.get("wrapper")
+    brings = environment.gym_id if ":" in environment.gym_id else wrapper
+    if not brings:
+        return
+    for word in words:
+        name, value = split(word)
+        if name in CODE and (name == "no_code" or value not in (None, "true", "1", "yes", "on")):
+            raise AcornError(f"{word}: --wrapper={brings} would run code of that module"
+                             if brings == wrapper else
+                             f"{word}: gym:{brings} would run code of its module")
+    if not any(brings in word for word in words):
+        print(f"acorn: the run brings code of {brings}, which is run: --no_code refuses it",
+              file=sys.stderr)

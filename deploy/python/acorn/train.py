@@ -38,10 +38,10 @@ def _read_words(words):
     return env, agent, actors, envs, flags
 
 
-def make(environment, env, **options):
+def make(environment, env, renders=False):
     """Errors: AcornError, which says where it may be if `env` did not."""
     try:
-        return environment.make(**options)
+        return environment.make(renders)
     except AcornError as error:
         if env.startswith("gym:"):
             raise
@@ -120,7 +120,7 @@ def train(words):
     options = dict(map(split, flags))
     logdir, role = options.get("logdir"), options.get("mode", "train")
     environment = find(env, logdir, options)
-    check_code(environment, flags)
+    check_code(environment, [env, *flags])
     flags = [flag for flag in flags if split(flag)[0] not in (*CODE, "env_args", "wrapper")]
     made = make(environment, env)
     name = _name(environment, made, logdir, role == "evaluate")

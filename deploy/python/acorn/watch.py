@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 
-from acorn.actor import _action, _flatten, _modules
 from acorn.bundle import AcornError
 from acorn.environment import CODE, check_code, find, split
 from acorn.policy import load
 from acorn.train import make, run
+from acorn.world import View, adapter, ask
 
 EXIT_NOT_READ = 5
 WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
@@ -40,27 +40,22 @@ def _number(word, name, value):
 
 
 def _draw(env, stdout, times):
-    try:
-        picture = np.ascontiguousarray(env.render())
-    except Exception as error:  # its own: a package that it lacks
-        raise AcornError(f"{env.spec.id} cannot be drawn: {error}") from None
-    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3:
+    picture = ask(adapter().picture, env)
+    if picture is None:
         raise AcornError(f"{env.spec.id} draws no picture of itself (rgb_array)")
     head = "P6\n{1} {0}\n255\n".format(*picture.shape).encode()
     stdout.write((head + picture.tobytes()) * times)
     stdout.flush()
 
 
-def _play(env, policy, stdout, options, episode):
-    parts, (_, unpack) = _flatten(env.observation_space), _action(env.action_space, _modules()[0])
-    observation, _ = env.reset(seed=options["seed"] + episode)
+def _play(env, view, policy, stdout, options, episode):
+    result = env.reset(seed=options["seed"] + episode)
     state, reward, score, steps, over = None, 0.0, 0.0, 0, False
     while not over and steps < options["max_steps"]:
         _draw(env, stdout, 1)
-        seen = {name: take(observation).reshape(shape) for name, _, shape, take in parts}
-        action, state = policy.act(seen, state, reward)
-        action = unpack(np.asarray(action).tobytes(), 1)[0]
-        observation, reward, terminated, truncated, _ = env.step(action)
+        action, state = policy.act(view.read(result), state, reward)
+        result = env.step(view.unpack(np.asarray(action).tobytes(), 1)[0])
+        _, reward, terminated, truncated, _ = result
         score, steps, over = score + reward, steps + 1, terminated or truncated
     _draw(env, stdout, options["hold"])
     print(f"episode {episode + 1}: return {score:.9g} in {steps} steps"
@@ -74,9 +69,10 @@ def watch(words):
     environment = find(options["env"], words[0], options)
     check_code(environment, words[1:])
     policy = load(words[0], checkpoint=options["checkpoint"])
-    env = make(environment, options["env"], render_mode="rgb_array")
+    env = make(environment, options["env"], renders=True)
+    view = View(env, environment.gym_id)
     for episode in range(options["episodes"]):
-        _play(env, policy, stdout, options, episode)
+        _play(env, view, policy, stdout, options, episode)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import warnings
 
 import gymnasium
 import numpy as np
-from bridge import Failed, Player
+from bridge import BUILD, Failed, Player
 
 failures = 0
 
@@ -361,6 +361,61 @@ def simulators():
     player.close()
 
 
+def allowed(view, seen, random):
+    """An action, as the learner gives it, that the mask of what is seen allows."""
+    if view.box:
+        low, high = (np.frombuffer(side, np.float32) for side in view.box[:2])
+        return random.uniform(low, high).astype(np.float32)
+    among = [view.count] if view.count else np.frombuffer(view.choices[0], np.int32).tolist()
+    mask = seen.get("action_mask", np.ones(sum(among))).ravel()
+    parts = np.split(mask, np.cumsum(among)[:-1])
+    return np.array([random.choice(np.flatnonzero(part)) for part in parts], np.int32)
+
+
+def outcome(function, action):
+    try:
+        return function(action)
+    except (Failed, TypeError, ValueError) as error:
+        return str(error)
+
+
+def is_same(ours, theirs):
+    return list(ours) == list(theirs) and all(
+        np.array_equal(ours[key], theirs[key]) and ours[key].dtype == theirs[key].dtype
+        for key in ours
+    )
+
+
+def package(name):
+    """The Python package's actor beside the bridge: rows, ends and errors, from the same seed and
+    actions. How many episodes ended."""
+    sys.path.append(os.path.join(BUILD, "..", "deploy", "python"))
+    from acorn.world import View, World
+
+    player, env, random = Player(f"gym:{name}"), gymnasium.make(name), np.random.default_rng(6)
+    world = World(env, View(env, name))
+    ours, theirs, same, ends = player.reset(3), world.reset(3), 0, 0
+    for i in range(300):
+        if not is_same(ours, theirs):
+            break
+        chosen = allowed(world.view, theirs, random)
+        action = world.unpack(chosen.tobytes(), 1)[0]
+        row, other = outcome(player.step, chosen), outcome(world.step, action)
+        if isinstance(other, str):
+            same += isinstance(row, str) and other in row
+        else:
+            (ours, *most, _), (theirs, *rest) = row, other
+            same += most == [np.float32(rest[0]), *rest[1:]]
+        if isinstance(other, str) or rest[1] or rest[2]:
+            ends += isinstance(other, str) or player.numbers == dict(world.numbers())
+            ours, theirs = player.reset(i), world.reset(i)
+    report(f"the Python package's actor sees what the bridge sees: {name}", same == 300,
+           f"{same} {ours} {theirs}")
+    player.close()
+    return ends
+
+
+
 everything()
 follow("CartPole-v1")
 follow("Acrobot-v1")
@@ -379,4 +434,10 @@ choices()
 images()
 pictures()
 simulators()
+ended = sum(map(package, (
+    "CartPole-v1", "Pendulum-v1", "zoo:Everything-v0", "zoo:Masked-v0", "zoo:Several-v0",
+    "zoo:Choices-v0", "zoo:Boxed-v0", "zoo:Pictures-v0", "zoo:Stars-v0", "zoo:Loose-v0",
+    "FrozenLake-v1",
+)))  # fmt: skip
+report("and reports the same numbers of the last info", ended > 10, ended)
 sys.exit(failures > 0)
