@@ -12,7 +12,7 @@ need build/tests/bench/bench_serve build/tests/bench/bare_serve
 scripts/setup_python.sh triton || exit 1
 rounds=${1:-3}
 python=build/triton/bin/python
-trap 'kill ${ours:-} ${theirs:-} ${bare:-} 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill ${ours:-} ${theirs:-} ${theirs_streams:-} ${bare:-} 2>/dev/null; rm -rf "$work"' EXIT
 export PYTHONDONTWRITEBYTECODE=1
 
 build/launch cartpole ppo 1 8 --total_steps=20k --seed=1 --logdir="$work/cartpole" --no_plot \
@@ -21,8 +21,10 @@ build/export "$work/cartpole" >"$work/out" || exit 1
 port=$((10000 + RANDOM % 20000))
 taskset -c 0 build/serve "$work/cartpole" --port=-1 --grpc_port=$port 2>"$work/log" &
 ours=$!
-taskset -c 0 "$python" tests/bench/serve_onnx.py "$work/cartpole/policy.onnx" $((port + 1)) &
+taskset -c 0 "$python" tests/bench/serve_onnx.py "$work/cartpole/policy.onnx" $((port + 1)) 4 &
 theirs=$!
+taskset -c 0 "$python" tests/bench/serve_onnx.py "$work/cartpole/policy.onnx" $((port + 3)) 70 &
+theirs_streams=$!
 for _ in $(seq 100); do
   grep -q 'serving at gRPC' "$work/log" && break
   sleep 0.1
@@ -53,6 +55,7 @@ bare=$!
 sleep 1
 for _ in $(seq "$rounds"); do
   round onnxruntime $theirs $((port + 1))
+  round onnxruntime-stream $theirs_streams $((port + 3)) --stream=1
   round serve $ours $port
   round serve-stream $ours $port --stream=1
   round bare $bare $((port + 2))
@@ -70,10 +73,13 @@ failed=0
 row "inference requests/s, 64 connections, gRPC" "$rate" reported
 row "  over onnxruntime in Python" "$(over serve onnxruntime)" reported
 row "  as messages of streams" "$(over serve-stream onnxruntime)" ">= 20" || failed=1
+row "  as messages of streams, both" "$(over serve-stream onnxruntime-stream)" ">= 20" || failed=1
 row "  of the C core that infers nothing: calls" "$(over bare onnxruntime)" reported
 row "  of the C core that infers nothing: streams" "$(over bare-stream onnxruntime)" reported
 row "its server's CPU time for a request, over ours" "$(over onnxruntime.cpu serve.cpu)" reported
 row "  as messages of streams" "$(over onnxruntime.cpu serve-stream.cpu)" ">= 20" || failed=1
+row "  as messages of streams, both" "$(over onnxruntime-stream.cpu serve-stream.cpu)" ">= 20" ||
+  failed=1
 row "  of the C core that infers nothing: calls" "$(over onnxruntime.cpu bare.cpu)" reported
 row "  of the C core that infers nothing: streams" "$(over onnxruntime.cpu bare-stream.cpu)" \
   reported
