@@ -7,7 +7,7 @@
 #include "envs/gymnasium/screen.h"
 
 struct atari {
-  PyObject *ale;                                         /* adapter.py's Atari */
+  PyObject *ale;                                         /* atari.py's Atari   */
   PyObject *actions;                                     /* list: what act gets for 0.. */
   PyObject *noop;                                        /* what it gets for doing nothing */
   PyObject *act, *game_over, *lives, *reset_game, *grey; /* methods of the emulator */

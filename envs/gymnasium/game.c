@@ -44,7 +44,7 @@ static int make_actions(struct game *game) {
   return game->action ? 0 : -1;
 }
 
-/* box: as adapter.py's box_of gives it, or None. */
+/* box: as spaces.py's box_of gives it, or None. */
 static int read_box(struct game *game, PyObject *box) {
   const char *low, *high;
   Py_ssize_t bytes, high_bytes;
@@ -58,7 +58,7 @@ static int read_box(struct game *game, PyObject *box) {
   return 0;
 }
 
-/* choices: as adapter.py's choices_made gives them, or None. */
+/* choices: as spaces.py's choices_made gives them, or None. */
 static int read_choices(struct game *game, PyObject *choices) {
   const char *among;
   Py_ssize_t bytes;

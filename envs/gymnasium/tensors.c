@@ -227,7 +227,7 @@ static int write_whole_number(const struct leaf *leaf, PyObject *value, void *ou
   long long place = place_of(leaf, 0, number);
   if (place < 0) return -1;
   if (!is_one_hot(leaf)) {
-    *(int32_t *)out = (int32_t)place; // adapter.py refuses spaces with more
+    *(int32_t *)out = (int32_t)place; // spaces.py refuses spaces with more
     return 0;
   }
   memset(out, 0, (size_t)leaf->tensor.shape[0]);

@@ -11,7 +11,7 @@ struct choice {
   long long first, count;
 };
 
-/* One tensor, as adapter.py's leaves_of describes it. */
+/* One tensor, as spaces.py's leaves_of describes it. */
 struct leaf {
   char name[ACORN_NAME_BYTES];
   char source[16]; /* the dtype that Python's object must have (of float32, float64 is cast); "": a

@@ -65,7 +65,7 @@ refuses_code() {
     [ -e owned ] || return
     for flag in --no_code --no-code --no_code=1 --no_code=true --code=false --code=0; do
       plays_foreign "$module" "$flag"
-      is $code 1 && says "$flag: gym:theirs:CartPole-v1 would run code of its module" &&
+      is $code 1 && says "$flag: the environment would run code of theirs:CartPole-v1" &&
         [ ! -e owned ] || return
     done
   done
@@ -142,7 +142,7 @@ pass_if "acorn eval with others, in the same wrapper" \
   eval 'is $code 0 && says_out " return_mean=14 "'
 acorn eval wrapped --episodes=8 --no_code
 pass_if "acorn eval --no_code of a run with a wrapper" \
-  eval 'is $code 1 && says "--no_code: --wrapper=pole:Twice would run code of that module"'
+  eval 'is $code 1 && says "--no_code: the environment would run code of pole:Twice"'
 refused() { is "$code" 1 && says "--wrapper: $1" && ! says "--module"; }
 refuses_wrapper() { # CLASS TEXT
   acorn train gym:CartPole-v1 ppo 1 --wrapper="$1"

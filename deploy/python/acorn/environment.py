@@ -47,6 +47,7 @@ class Environment(NamedTuple):
         """Errors: AcornError."""
         args = dict(self.args)
         words, asked = args.pop("wrapper", ""), adapter()
+        args.pop("disable_env_checker", None)  # it is
         make = asked.make_visible if renders else asked.make_gym
         try:
             return ask(lambda: asked.wrapped(make(self.gym_id, args, None), words))
@@ -126,16 +127,18 @@ def find(env, folder, options):
 def check_code(environment, words):
     """Before the environment is made: names code that the words do not, but the run. Errors:
     AcornError: --no_code, in any spelling."""
-    wrapper = environment.args.get("wrapper")
-    brings = environment.gym_id if ":" in environment.gym_id else wrapper
-    if not brings:
+    wrappers = [word.strip() for word in environment.args.get("wrapper", "").split(",")]
+    code = [environment.gym_id] if ":" in environment.gym_id else []
+    code += filter(None, wrappers)
+    if not code:
         return
     for word in words:
         name, value = split(word)
         if name in CODE and (name == "no_code" or value not in (None, "true", "1", "yes", "on")):
-            raise AcornError(f"{word}: --wrapper={brings} would run code of that module"
-                             if brings == wrapper else
-                             f"{word}: gym:{brings} would run code of its module")
-    if not any(brings in word for word in words):
-        print(f"acorn: the run brings code of {brings}, which is run: --no_code refuses it",
-              file=sys.stderr)
+            raise AcornError(f"{word}: the environment would run code of {', '.join(code)}")
+    given = [word for word in words if not word.startswith("--") or
+             split(word)[0] in ("env", "env_args", "wrapper")]
+    brought = [each for each in code if not any(each in word for word in given)]
+    if brought:
+        print(f"acorn: the run brings code of {', '.join(brought)}, which is run: --no_code "
+              "refuses it", file=sys.stderr)

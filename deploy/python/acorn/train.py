@@ -12,6 +12,7 @@ from pathlib import Path
 
 from acorn.bundle import ROOT, AcornError
 from acorn.environment import CODE, check_code, find, of_name, plain_name, recorded, split
+from acorn.world import View
 
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
@@ -124,6 +125,7 @@ def train(words):
     flags = [flag for flag in flags if split(flag)[0] not in (*CODE, "env_args", "wrapper")]
     made = make(environment, env)
     name = _name(environment, made, logdir, role == "evaluate")
+    View(made, environment.gym_id)  # what cannot be learned, and warnings, once
     made.close()
     with tempfile.TemporaryDirectory(prefix="acorn-") as folder:
         folder, actors = Path(folder), []

@@ -40,7 +40,12 @@ def _number(word, name, value):
 
 
 def _draw(env, stdout, times):
-    picture = ask(adapter().picture, env)
+    try:
+        picture = ask(adapter().picture, env)
+    except AcornError:
+        raise
+    except Exception as error:  # the environment's own
+        raise AcornError(f"{env.spec.id} cannot be drawn: {error}") from None
     if picture is None:
         raise AcornError(f"{env.spec.id} draws no picture of itself (rgb_array)")
     head = "P6\n{1} {0}\n255\n".format(*picture.shape).encode()

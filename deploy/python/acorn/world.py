@@ -18,8 +18,12 @@ def load_module(name, path):
     """The module of a file of the package."""
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, ROOT / path)
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
     return sys.modules[name]
 
 
@@ -149,6 +153,13 @@ class View:
         return [make(data[i * size:(i + 1) * size]) for i in range(count)]
 
 
+def _truth(value, name):
+    """Of an end. What else Python takes for true ("False" is) would be a slip."""
+    if isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1):
+        return bool(value)
+    raise TypeError(f"'{name}' must be True or False, not {value!r} ({type(value).__name__})")
+
+
 class World:
     mark = None  # a file that is made at this process's first step
 
@@ -166,7 +177,8 @@ class World:
             open(World.mark, "w").close()
             World.mark = None
         _, reward, terminated, truncated, self.info = result
-        return self.view.read(result), float(reward), bool(terminated), bool(truncated)
+        ends = [_truth(terminated, "terminated"), _truth(truncated, "truncated")]
+        return self.view.read(result), float(reward), *ends
 
     def numbers(self):
         return adapter().numbers(self.info)

@@ -386,9 +386,14 @@ def is_same(ours, theirs):
     )
 
 
+def same_numbers(ours, theirs):
+    values = list(ours.values()), list(theirs.values())
+    return list(ours) == list(theirs) and np.array_equal(*values, equal_nan=True)
+
+
 def package(name):
     """The Python package's actor beside the bridge: rows, ends and errors, from the same seed and
-    actions. How many episodes ended."""
+    actions. How many episodes ended with numbers."""
     sys.path.append(os.path.join(BUILD, "..", "deploy", "python"))
     from acorn.world import View, World
 
@@ -407,13 +412,16 @@ def package(name):
             (ours, *most, _), (theirs, *rest) = row, other
             same += most == [np.float32(rest[0]), *rest[1:]]
         if isinstance(other, str) or rest[1] or rest[2]:
-            ends += isinstance(other, str) or player.numbers == dict(world.numbers())
+            if not isinstance(other, str):
+                numbers = dict(world.numbers())
+                same -= not same_numbers(player.numbers, numbers)
+                ends += len(numbers) > 0
             ours, theirs = player.reset(i), world.reset(i)
     report(f"the Python package's actor sees what the bridge sees: {name}", same == 300,
            f"{same} {ours} {theirs}")
     player.close()
+    env.close()
     return ends
-
 
 
 everything()
@@ -439,5 +447,5 @@ ended = sum(map(package, (
     "zoo:Choices-v0", "zoo:Boxed-v0", "zoo:Pictures-v0", "zoo:Stars-v0", "zoo:Loose-v0",
     "FrozenLake-v1",
 )))  # fmt: skip
-report("and reports the same numbers of the last info", ended > 10, ended)
+report("and the numbers of the last info, of which there are some", ended > 10, ended)
 sys.exit(failures > 0)
