@@ -29,8 +29,8 @@ enum actor_critic_term {
   {"train/reward", "mean reward per step", "mean reward", SUM_REWARD},                             \
   {"train/value", "mean value estimate", "mean value", SUM_VALUE},                                 \
   {"policy/entropy", "mean entropy of the policy, in nats", "mean entropy", SUM_ENTROPY},          \
-  {"policy/kl", "mean log mu - log pi: how far the policy has moved since it acted",               \
-   "mean log-probability ratio", SUM_KL},                                                          \
+  {"policy/kl", "KL(acting policy, policy), estimated as ratio - 1 - log ratio",                   \
+   "mean KL divergence", SUM_KL},                                                          \
   {"loss/policy", "policy gradient loss", "policy loss", SUM_POLICY_LOSS},                         \
   {"loss/baseline", "value loss, unweighted", "baseline loss", SUM_BASELINE_LOSS},                 \
   {"loss/entropy", "entropy bonus, weighted: what it adds to the total", NULL, -1},                \

@@ -21,7 +21,7 @@ enum { TERM_APPROXIMATE_KL = ACTOR_CRITIC_NUM_TERMS, TERM_CLIPPED };
 static const struct loss_term terms[] = {
     ACTOR_CRITIC_TERMS,
     {"policy/approximate_kl", "KL(acting policy, policy), estimated as ratio - 1 - log ratio",
-     "mean KL divergence", PPO_APPROXIMATE_KL},
+     "mean KL divergence", PPO_KL},
     {"policy/ratio_clipped", "share of probability ratios beyond --clip_ratio", NULL, PPO_CLIPPED},
     CURIOSITY_TERMS(SUM_CURIOSITY),
 };
@@ -367,7 +367,7 @@ static void losses(struct ppo *self, real *sums, const struct device_schedule *s
 static void decide_stop(struct ppo *self, real *sums) {
   const struct device_ops *ops = self->device->ops;
   double limit = self->options->ppo.target_kl;
-  const real *kl = sum_at(self, sums, PPO_APPROXIMATE_KL), *steps = sum_at(self, sums, SUM_STEPS);
+  const real *kl = sum_at(self, sums, PPO_KL), *steps = sum_at(self, sums, SUM_STEPS);
   if (self->device->peers) {
     real *all = sum_at(self, self->mean, SUM_TOTAL); /* of the advantages: no longer needed */
     device_copy(self->device, all, kl, 1);
@@ -435,7 +435,7 @@ const struct algorithm algorithm_ppo = {
     .num_sums = NUM_SUMS,
     .num_figures = NUM_SUMS - SUM_STOP,
     .stop_sum = SUM_STOP,
-    .divergence_sum = PPO_APPROXIMATE_KL,
+    .divergence_sum = PPO_KL,
     .check = curiosity_check,
     .passes = passes_of,
     .create = create,

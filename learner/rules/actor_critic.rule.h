@@ -1,7 +1,9 @@
 /* The losses of an actor-critic: of the policy, -advantage log pi; of the value, 0.5 (vs - V)^2;
- * the entropy bonus; and KL(behaviour, policy), whose gradient is that of -log pi. vs and the
- * advantage are constants. Values are divided by `deviation`, of the targets, and advantages by
- * their own; or both by 1. Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016.
+ * the entropy bonus; and KL(behaviour, policy), as ratio - 1 - log ratio, which has the mean of
+ * -log ratio and hardly varies where the two are alike. vs and the advantage are constants. Values
+ * are divided by `deviation`, of the targets, and advantages by their own; or both by 1.
+ * Source: Espeholt et al. 2018, section 4.2; Mnih et al. 2016; of the KL divergence, Schulman 2020,
+ * "Approximating KL divergence".
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 #define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
@@ -41,14 +43,14 @@ RULE_BODY(actor_critic) {
   num error = difference / x->deviation, advantage = x->advantage / x->advantage_deviation;
   num reward = x->reward * x->reward_scale;
 
-  x->d_log_prob = -x->scale * (advantage + x->kl_cost);
+  x->d_log_prob = -x->scale * (advantage - x->kl_cost * (ratio - 1));
   x->d_entropy = -x->scale * x->entropy_cost;
   x->d_value = x->scale * x->baseline_cost * error / x->deviation;
 
   x->policy_loss = -x->log_prob * advantage;
   x->baseline_loss = 0.5f * error * error;
   x->entropy_sum = x->entropy;
-  x->kl = x->behaviour - x->log_prob;
+  x->kl = ratio - 1 - (x->log_prob - x->behaviour);
   x->value_sum = x->value;
   x->learned_reward = num_max(-x->reward_limit, num_min(x->reward_limit, reward));
   x->rho_clipped = num_where_less(x->rho_limit, ratio, num_of(1), num_of(0));

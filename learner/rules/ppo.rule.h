@@ -42,8 +42,7 @@
   X(PPO_CLIPPED, clipped)               \
   X(PPO_TARGET, target_sum)             \
   X(PPO_TARGET_SQUARED, target_squared) \
-  X(PPO_ERROR_SQUARED, error_squared)   \
-  X(PPO_APPROXIMATE_KL, approximate_kl)
+  X(PPO_ERROR_SQUARED, error_squared)
 /* normalize: 1, or 0: advantages are only divided by the deviation. value_clip: how far a value may
  * move from the old one, in deviations, or infinity. */
 #define CONSTANTS_OF_ppo(X) \
@@ -97,7 +96,7 @@ RULE_BODY(ppo) {
   num loss = -advantage * ratio, loss_clipped = -advantage * inside;
   num d_loss = num_where_less(loss, loss_clipped, zero, loss);
   x->policy_loss = num_where_less(loss, loss_clipped, loss_clipped, loss);
-  x->d_log_prob = x->scale * (d_loss - x->kl_cost);
+  x->d_log_prob = x->scale * (d_loss + x->kl_cost * (ratio - one));
 
   /* L^VF: likewise the worse of the value and the value kept near the old one. */
   num reach = x->value_clip * x->deviation;
@@ -112,8 +111,7 @@ RULE_BODY(ppo) {
   x->d_entropy = -x->scale * x->entropy_cost;
 
   x->entropy_sum = x->entropy;
-  x->kl = -log_ratio;
-  x->approximate_kl = ratio - 1 - log_ratio;
+  x->kl = ratio - 1 - log_ratio;
   x->clipped = num_where_equal(ratio, inside, zero, one);
   x->value_sum = x->value;
   x->learned_reward = clipped_to(x->reward * x->reward_scale, -x->reward_limit, x->reward_limit);

@@ -120,7 +120,8 @@ def measure_a2c(world, params, old):
     log_prob, entropy = ppo.score(params, out[:T], world["action"][:T])
     policy = (-log_prob * old["advantage"])[counts]
     baseline = 0.5 * ((values[:T] - old["target"])[counts]) ** 2
-    kl = (world["behaviour"][:T] - log_prob)[counts]
+    log_ratio = (log_prob - world["behaviour"][:T])[counts]
+    kl = log_ratio.exp() - 1 - log_ratio
     loss = policy + ppo.BASELINE * baseline - ppo.ENTROPY * entropy[counts] + ppo.KL * kl
     return loss.mean(), torch.stack([policy.detach().sum(), baseline.detach().sum()]), len(policy)
 

@@ -18,7 +18,7 @@ layout is that of gae.txt (gae.py), with 15 digits; the cases, of outputs alone:
 each with
   steps: of the optimiser
   means: over the steps of all minibatches up to the last one that was looked at: policy loss,
-    value loss, entropy, log mu - log pi, KL divergence, share of clipped ratios, value, target
+    value loss, entropy, KL divergence, share of clipped ratios, value, target
   norm: mean of the gradient's norms, before they are clipped
   hidden0/w ... head/b (head/log_std): each parameter after the update, whole
   value/count, value/mean, value/deviation (scaled): the statistics, which were 0, 0 and 1
@@ -194,10 +194,10 @@ def measure(world, params, windows, old):
     near = value_old + (value_now - value_old).clamp(-VALUE_CLIP * unit, VALUE_CLIP * unit)
     baseline = 0.5 * torch.max(((value_now - target) / unit) ** 2, ((near - target) / unit) ** 2)
     kl = ratio - 1 - log_ratio
-    loss = (policy + BASELINE * baseline - ENTROPY * entropy - KL * log_ratio).mean()
+    loss = (policy + BASELINE * baseline - ENTROPY * entropy + KL * kl).mean()
     clipped = ((ratio - 1).abs() > CLIP).double()
-    sums = torch.stack([x.detach().sum() for x in (policy, baseline, entropy, -log_ratio, kl,
-                                                    clipped, value_now, target)])
+    sums = torch.stack([x.detach().sum() for x in (policy, baseline, entropy, kl, clipped,
+                                                    value_now, target)])
     return loss, sums, len(policy), kl.mean().item()
 
 

@@ -135,7 +135,7 @@ static void advantages_are_normalised_over_the_steps_that_count(void **state) {
   assert_true(fabs(w.sums[PPO_POLICY_LOSS]) < 1e-9);
   double squares = 0;
   for (int i = 0; i < STEPS; i++) {
-    double advantage = -(w.out[D_LOG_PROB][i] * w.sums[SUM_STEPS] + (double)w.rule.kl_cost);
+    double advantage = -w.out[D_LOG_PROB][i] * w.sums[SUM_STEPS];
     if (!w.flags[i]) squares += advantage * advantage;
   }
   assert_true(fabs(squares / (w.sums[SUM_STEPS] - 1) - 1) < 1e-6);

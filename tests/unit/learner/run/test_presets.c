@@ -39,6 +39,7 @@ static void an_environment_brings_its_own_defaults(void **state) {
   assert_int_equal(tmaze.total_steps, 1000000);
   assert_string_equal(tmaze.network, "lstm");
   assert_int_equal(tmaze.algorithm.unroll_length, 40);
+  assert_true(tmaze.algorithm.actor_critic.kl_cost == 0);
   assert_true(learner_options_has_preset("tmaze"));
   assert_false(learner_options_has_preset("gym:CartPole-v1"));
   options_deinit(&learner_options_table, &cartpole);
@@ -103,6 +104,23 @@ static void batches_fit_several_learners(void **state) {
   }
 }
 
+/* A hundredth of the run is random. */
+static void a_replay_begins_in_proportion_to_the_run(void **state) {
+  (void)state;
+  static const struct {
+    const char *total;
+    int64_t least;
+  } cases[] = {{"30k", 1000}, {"300k", 3000}, {NULL, 10000}, {"1e9", 10000}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("gym:Mine-v0");
+    set(&options, "agent", "sac");
+    if (cases[i].total) set(&options, "total_steps", cases[i].total);
+    learner_options_apply_preset(&options);
+    assert_int_equal(options.replay_min_steps, cases[i].least);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 /* The epochs of a network that is chosen once the observation is known. */
 static void images_have_fewer_epochs(void **state) {
   (void)state;
@@ -133,6 +151,7 @@ static void continuous_actions_have_settings_of_their_own(void **state) {
                {"ppo", "entropy_cost", "0.003", "256,256", 0.003, 3e-4},
                {"ppo", "target_entropy", "1", "256,256", 0.01, 3e-4},
                {"a2c", NULL, NULL, "64,64", 0, 2e-3},
+               {"vtrace", NULL, NULL, "128,128", 0, 7e-4},
                {"sac", NULL, NULL, "256,256", 0.01, 3e-4}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct learner_options options = options_of("gym:Mine-v0");
@@ -140,7 +159,9 @@ static void continuous_actions_have_settings_of_their_own(void **state) {
     set(&options, "num_envs", "32");
     if (cases[i].name) set(&options, cases[i].name, cases[i].given);
     learner_options_apply_preset(&options);
+    assert_true(options.algorithm.actor_critic.kl_cost == (strcmp(options.agent, "vtrace") == 0));
     learner_options_choose_for_continuous(&options);
+    assert_true(options.algorithm.actor_critic.kl_cost == 0);
     assert_string_equal(options.hidden, cases[i].hidden);
     assert_true(options.algorithm.actor_critic.entropy_cost == cases[i].entropy_cost);
     assert_true(options.optimizer.learning_rate == cases[i].learning_rate);
@@ -569,6 +590,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_environment_brings_its_own_defaults),
       cmocka_unit_test(batches_fit_the_number_of_environments),
+      cmocka_unit_test(a_replay_begins_in_proportion_to_the_run),
       cmocka_unit_test(images_have_fewer_epochs),
       cmocka_unit_test(continuous_actions_have_settings_of_their_own),
       cmocka_unit_test(batches_fit_several_learners),

@@ -275,7 +275,8 @@ static inline struct reference_losses reference_losses(const struct learner_opti
     sum.policy -= log_prob * targets->advantage[i] / targets->advantage_deviation;
     sum.baseline += 0.5 * error * error;
     sum.entropy += reference_entropy(head + i * (ACTIONS + 1));
-    sum.kl += b->statistics[i] - log_prob;
+    double log_ratio = log_prob - b->statistics[i];
+    sum.kl += exp(log_ratio) - 1 - log_ratio;
     sum.value += value;
     sum.reward += reference_reward(config, b, i);
     sum.rho_clipped +=
