@@ -39,7 +39,9 @@
 
 #ifdef RULE_BODY
 RULE_BODY(actor_critic) {
-  num difference = x->value - x->vs, ratio = num_exp(x->log_prob - x->behaviour);
+  num difference = x->value - x->vs;
+  /* Infinity times no cost would be no number; what is none stays none. */
+  num log_ratio = x->log_prob - x->behaviour, ratio = num_exp(num_min(num_of(30), log_ratio));
   num error = difference / x->deviation, advantage = x->advantage / x->advantage_deviation;
   num reward = x->reward * x->reward_scale;
 
@@ -50,7 +52,7 @@ RULE_BODY(actor_critic) {
   x->policy_loss = -x->log_prob * advantage;
   x->baseline_loss = 0.5f * error * error;
   x->entropy_sum = x->entropy;
-  x->kl = ratio - 1 - (x->log_prob - x->behaviour);
+  x->kl = ratio - 1 - log_ratio;
   x->value_sum = x->value;
   x->learned_reward = num_max(-x->reward_limit, num_min(x->reward_limit, reward));
   x->rho_clipped = num_where_less(x->rho_limit, ratio, num_of(1), num_of(0));

@@ -286,12 +286,13 @@ static void losses(struct testing *cpu, struct testing *ref) {
   }
 }
 
-/* Steps whose policy is what acted, to within rounding and the last update, are not clipped. */
+/* Steps whose policy is what acted, to within rounding and the last update, are not clipped. One
+ * whose ratio no float is has a gradient that is a number. */
 static void next_to_the_clip_is_not_clipped(struct testing *cpu, struct testing *ref) {
   struct testing *both[] = {cpu, ref};
   for (int k = 0; k < 2; k++) {
     struct testing *t = both[k];
-    float log_prob[] = {logf(1.001f), logf(1.04f), logf(1.06f), logf(3)}, zeros[8] = {0};
+    float log_prob[] = {logf(1.001f), logf(1.04f), logf(1.06f), 200}, zeros[8] = {0};
     uint8_t flags[8] = {0};
     struct device_trace v = {.T = 1, .N = 4, .rho_clip = 1, .reward_scale = 1};
     v.behaviour = testing_bytes(t, zeros, sizeof zeros);
@@ -307,6 +308,8 @@ static void next_to_the_clip_is_not_clipped(struct testing *cpu, struct testing 
     float sums[ACTOR_CRITIC_SUMS];
     t->device->ops->download(t->device, sums, sums_d, ACTOR_CRITIC_SUMS);
     close_to(sums[SUM_RHO_CLIPPED], 2, 0);
+    t->device->ops->download(t->device, sums, out[0], 4);
+    for (int i = 0; i < 4; i++) close_to(sums[i], 0, 0);
     testing_release(t);
   }
 }
