@@ -59,8 +59,8 @@ def run(make_env, learner="127.0.0.1:8686", *, envs=1, name=None, environment=No
     """Plays until the run is over.
 
     make_env: called for each environment, and once more for its spaces; that one is reset, to find
-    a mask of actions in its info. learner: HOST:PORT or
-    unix:PATH. envs: environments that step together. name: of the actor, unlike that of any other.
+    a mask of actions in its info. learner: HOST:PORT or unix:PATH. envs: environments that step
+    together. name: of the actor, unlike that of any other.
     environment: what the learner knows it by; default: the id of Gymnasium. evaluates: so does
     the learner. Errors: AcornError: the learner refuses the actor (the reason is on stderr), or is
     not found for reconnect_s. Actors of one learner name the same environment and have the same

@@ -84,16 +84,18 @@ class Tensor(NamedTuple):
 
     def _places(self, numbers):
         """One-hot, or the place where there are too many for that."""
-        places = [number - first for number, (first, _) in zip(numbers, self.choices)]
-        for i, (place, (first, count)) in enumerate(zip(places, self.choices)):
+        row, begin = np.zeros(self.shape() if self.is_one_hot() else 0, np.uint8), 0
+        for i, (number, (first, count)) in enumerate(zip(numbers, self.choices)):
+            place = number - first
             if not 0 <= place < count:
                 where = f" at place {i}" if len(numbers) > 1 else ""
-                raise ValueError(f"the observation '{self.name}' is {numbers[i]}{where}, the space "
+                raise ValueError(f"the observation '{self.name}' is {number}{where}, the space "
                                  f"says {first}..{first + count - 1}")
-        if not self.is_one_hot():
-            return np.array(places[0], np.int32)
-        rows = [np.arange(count) == place for place, (_, count) in zip(places, self.choices)]
-        return np.concatenate(rows).astype(np.uint8) * np.uint8(255)
+            if not self.is_one_hot():
+                return np.array(place, np.int32)
+            row[begin + place] = 255
+            begin += count
+        return row
 
     def _numbers(self, array):
         low, high = self.scale
@@ -107,8 +109,8 @@ class Tensor(NamedTuple):
         if low < high:
             return ((array.astype(np.float64) - low) * (1 / (high - low))).astype(np.float32)
         numbers = array.astype(DTYPES[self.code])
-        wrong = np.flatnonzero(numbers != array)
-        if self.code == 2 and wrong.size:
+        wrong = np.flatnonzero(numbers != array) if self.code == 2 else ()
+        if len(wrong):
             raise ValueError(f"the observation '{self.name}' has a number at place {wrong[0]} that "
                              "no int32 is")
         return numbers
