@@ -11,7 +11,8 @@ enum {
   LATE_MIN_US = 20000,
   LATE_MEDIANS = 10,
   FOREVER_US = 100000,
-  MANY_MESSAGES = 8 /* whose wake-ups cost more than one sleep */
+  MANY_MESSAGES = 8, /* whose wake-ups cost more than one sleep */
+  RECENT_BATCHES = 4 /* over which their sizes are averaged: rows come in lumps */
 };
 
 enum client_state { CLIENT_NONE, CLIENT_STEPPING, CLIENT_QUEUED, CLIENT_RUNNING };
@@ -41,7 +42,7 @@ struct batcher {
   struct row_batch *filling;    /* one that does not run */
   int live_rows, stepping_rows; /* of live clients that are not late */
   int late_clients;
-  bool waited_out; /* the last batch ran because its oldest row had waited, far from full */
+  double recent_messages, recent_rows; /* of a batch: running means */
   int64_t next_late_scan_us;
   /* the last turnarounds, answer to next message, and what follows from them */
   int64_t turnaround[TURNAROUNDS];
@@ -253,14 +254,6 @@ static bool is_full(const struct batcher *batcher, const struct row_batch *batch
          batcher->stepping_rows == 0;
 }
 
-/* Of many messages, and by far not full: so will the next one be, most likely. */
-static bool waited_out(const struct batcher *batcher, const struct row_batch *batch) {
-  int target = target_rows(batcher);
-  if (target > batcher->live_rows) target = batcher->live_rows;
-  return !is_full(batcher, batch) && batch->num_segments >= MANY_MESSAGES &&
-         2 * batch->queued_rows <= target;
-}
-
 /* When its oldest row will have waited; a barrier waits for as long as it takes. */
 static int64_t expiry(const struct batcher *batcher, const struct row_batch *batch) {
   return batcher->config.barrier_rows ? INT64_MAX : batch->oldest_us + batcher->config.max_wait_us;
@@ -308,7 +301,8 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
   if (may_take(batcher) && should_run(batcher, batch, now_us)) {
-    batcher->waited_out = waited_out(batcher, batch);
+    batcher->recent_messages += (batch->num_segments - batcher->recent_messages) / RECENT_BATCHES;
+    batcher->recent_rows += (batch->queued_rows - batcher->recent_rows) / RECENT_BATCHES;
     taken = take_locked(batcher);
   } else {
     *deadline_us = next_deadline(batcher, batch, now_us);
@@ -319,7 +313,10 @@ struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int6
 
 bool batcher_waits_out(struct batcher *batcher) {
   pthread_mutex_lock(&batcher->lock);
-  bool waits = batcher->waited_out && batcher->filling->queued_rows > 0;
+  int target = target_rows(batcher);
+  if (target > batcher->live_rows) target = batcher->live_rows;
+  bool waits = batcher->filling->queued_rows > 0 && batcher->recent_messages >= MANY_MESSAGES &&
+               2 * batcher->recent_rows <= target;
   pthread_mutex_unlock(&batcher->lock);
   return waits;
 }

@@ -64,8 +64,8 @@ void batcher_cancel(struct batcher *batcher, struct row_batch *batch, int segmen
 /* The batch that should run now, or NULL, as while config.running batches do; then *deadline_us is
  * when to ask again if nothing happens. */
 struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us);
-/* Whether it is likely that only time makes the filling batch run, as it made the last one, and
- * that many messages come before. */
+/* Whether it is likely that only time makes the filling batch run, and that many messages come
+ * before: recent batches had many, and were at most half full. */
 bool batcher_waits_out(struct batcher *batcher);
 /* Waits for one; NULL once closed. Thread: inference. */
 struct row_batch *batcher_take(struct batcher *batcher);

@@ -41,14 +41,15 @@ start_learners() {
   exit 1
 }
 
-# start_clients LEARNERS: each learner's share of the streams.
+# start_clients LEARNERS: two processes for one learner, too: a reply that wakes a process costs
+# more than one to a process that is awake.
 start_clients() {
-  local rank
+  local half
   clients=()
-  for ((rank = 0; rank < $1; rank++)); do
-    taskset -c "$clients_on" $client "127.0.0.1:$((port[$1] + rank))" --streams=$((streams / $1)) \
-      --shared=100 --step_ms="$step_ms" --seconds=300 --name="light-$rank" \
-      >"$work/client-$rank" 2>&1 &
+  for half in 0 1; do
+    taskset -c "$clients_on" $client "127.0.0.1:$((port[$1] + half % $1))" \
+      --streams=$((streams / 2)) --shared=100 --step_ms="$step_ms" --seconds=300 \
+      --name="light-$half" >"$work/client-$half" 2>&1 &
     clients+=($!)
   done
 }
@@ -69,7 +70,7 @@ cost() {
 
 echo "machine: $(machine)"
 code=0 learner=()
-trap 'kill "${learner[@]}" $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill "${learner[@]}" $(jobs -p) 2>/dev/null; wait; rm -rf "$work"' EXIT
 for n in 1 2 3 4 5; do $reduction | awk '$1 == "CPU" {print $4; exit}'; done >"$work/ratios"
 row "a reduction of 1.6 M floats over a copy, two processes, memory: CPU" \
   "$(median <"$work/ratios")" "<= 4" || code=1

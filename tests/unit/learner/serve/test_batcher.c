@@ -45,51 +45,57 @@ static void runs_when_the_oldest_row_has_waited(void **state) {
   batcher_destroy(batcher);
 }
 
-/* Sends of clients [first, last), then takes the batch at that time. */
-static void play_batch(struct batcher *batcher, int first, int last, int64_t now_us,
-                       int64_t take_us) {
-  for (int i = first; i < last; i++) send(batcher, i, now_us);
-  struct row_batch *batch = take(batcher, take_us);
-  assert_non_null(batch);
-  finish(batcher, batch, take_us + 1);
-}
-
-/* One message is queued, before which a batch has run. */
-static bool waits_out(struct batcher *batcher, int64_t now_us) {
-  assert_false(batcher_waits_out(batcher)); /* there is nothing to wait with */
-  send(batcher, 0, now_us);
+/* Some batches of messages of clients [first, last), each after 5 ms. Whether the next batch is to
+ * be waited for once it has a message. */
+static bool waits_after_batches_of(struct batcher *batcher, int first, int last, int64_t *now_us) {
+  for (int batches = 0; batches < 30; batches++, *now_us += 10000) {
+    assert_false(batches == 0 && batcher_waits_out(batcher)); /* nothing to wait with */
+    for (int i = first; i < last; i++) send(batcher, i, *now_us);
+    finish(batcher, take(batcher, *now_us + 5000), *now_us + 5001);
+  }
+  send(batcher, 0, *now_us);
   bool waits = batcher_waits_out(batcher);
-  finish(batcher, take(batcher, now_us + 5000), now_us + 5001);
+  finish(batcher, take(batcher, *now_us + 5000), *now_us + 5001);
+  *now_us += 10000;
   return waits;
 }
 
-/* As it ran the last one: of many messages, and by far not full. */
+/* As it ran the recent ones: of many messages, and by far not full. */
 static void time_alone_is_likely_to_run_the_next_one(void **state) {
   (void)state;
+  int64_t now_us = 1000;
   struct batcher *batcher = with_patience(160, 0, 0); /* 80 make a full batch */
-  assert_false(waits_out(batcher, 1000));
-  play_batch(batcher, 1, 8, 10000, 15000);
-  assert_false(waits_out(batcher, 20000));
-  play_batch(batcher, 1, 9, 30000, 35000);
-  assert_true(waits_out(batcher, 40000));
-  play_batch(batcher, 1, 41, 50000, 55000);
-  assert_true(waits_out(batcher, 60000));
-  play_batch(batcher, 1, 42, 70000, 75000);
-  assert_false(waits_out(batcher, 80000));
-  /* One that was full and had to wait for room ran late, but not because of that. */
-  play_batch(batcher, 1, 81, 90000, 105000);
-  assert_false(waits_out(batcher, 110000));
+  assert_false(waits_after_batches_of(batcher, 1, 8, &now_us));
+  assert_true(waits_after_batches_of(batcher, 1, 10, &now_us));
+  assert_true(waits_after_batches_of(batcher, 1, 41, &now_us));
+  assert_false(waits_after_batches_of(batcher, 1, 43, &now_us));
+  assert_false(waits_after_batches_of(batcher, 1, 81, &now_us));
   batcher_destroy(batcher);
 }
 
 /* All that there are make it full, also of a target that they cannot reach. */
 static void a_batch_of_half_the_fleet_is_not_far_from_full(void **state) {
   (void)state;
+  int64_t now_us = 1000;
   struct batcher *batcher = with_patience(20, 1000, 0);
-  play_batch(batcher, 1, 11, 1000, 6000);
-  assert_true(waits_out(batcher, 10000));
-  play_batch(batcher, 1, 12, 20000, 25000);
-  assert_false(waits_out(batcher, 30000));
+  assert_true(waits_after_batches_of(batcher, 1, 11, &now_us));
+  assert_false(waits_after_batches_of(batcher, 1, 13, &now_us));
+  batcher_destroy(batcher);
+}
+
+/* Rows come in lumps: a full batch, or one of a few rows after it, changes nothing. */
+static void one_other_batch_does_not_end_the_patience(void **state) {
+  (void)state;
+  int64_t now_us = 1000;
+  struct batcher *batcher = with_patience(160, 0, 0);
+  assert_true(waits_after_batches_of(batcher, 1, 21, &now_us));
+  for (int i = 0; i < 80; i++) send(batcher, i, now_us);
+  finish(batcher, take(batcher, now_us), now_us + 1);
+  send(batcher, 0, now_us + 2);
+  assert_true(batcher_waits_out(batcher));
+  finish(batcher, take(batcher, now_us + 5002), now_us + 5003);
+  send(batcher, 0, now_us + 5004);
+  assert_true(batcher_waits_out(batcher));
   batcher_destroy(batcher);
 }
 
@@ -399,6 +405,7 @@ int main(void) {
       cmocka_unit_test(runs_when_the_oldest_row_has_waited),
       cmocka_unit_test(time_alone_is_likely_to_run_the_next_one),
       cmocka_unit_test(a_batch_of_half_the_fleet_is_not_far_from_full),
+      cmocka_unit_test(one_other_batch_does_not_end_the_patience),
       cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
       cmocka_unit_test(the_bound_for_late_follows_the_median),
       cmocka_unit_test(and_not_the_fastest_or_the_slowest),
