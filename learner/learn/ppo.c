@@ -16,12 +16,9 @@
 _Static_assert((int)PPO_ERROR_SQUARED == (int)SUM_ERROR_SQUARED, "sums begin as actor_critic's");
 
 enum { SUM_CURIOSITY = num_sums_of_ppo, SUM_STOP = SUM_CURIOSITY + CURIOSITY_SUMS, NUM_SUMS };
-enum { TERM_APPROXIMATE_KL = ACTOR_CRITIC_NUM_TERMS, TERM_CLIPPED };
 
 static const struct loss_term terms[] = {
     ACTOR_CRITIC_TERMS,
-    {"policy/approximate_kl", "KL(acting policy, policy), estimated as ratio - 1 - log ratio",
-     "mean KL divergence", PPO_KL},
     {"policy/ratio_clipped", "share of probability ratios beyond --clip_ratio", NULL, PPO_CLIPPED},
     CURIOSITY_TERMS(SUM_CURIOSITY),
 };

@@ -34,7 +34,7 @@ struct ppo_options {
             "an update ends before the first step whose minibatch is further than this KL "       \
             "divergence from the policy that acted; 0: never"),                                   \
       FLOAT("kl_threshold", at.kl_threshold, "0", 0, 1e9, PPO_HEADING,                            \
-            "an update whose policy/approximate_kl is more than twice this divides the learning " \
+            "an update whose policy/kl is more than twice this divides the learning "             \
             "rate by 1.5, one with less than half multiplies it; it stays between 0.01 and 1 of " \
             "what it would be without; 0: it is not adapted"),                                    \
       BOOL("normalize_advantages", at.normalize_advantages, "true", PPO_HEADING,                  \

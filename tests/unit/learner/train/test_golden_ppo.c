@@ -129,9 +129,8 @@ static void compare_parameters(const struct golden_cases *golden, const struct d
 static void compare_figures(const struct golden_cases *golden, const struct device *d,
                             struct update *update, const struct update_stats *stats,
                             double tolerance) {
-  static const char *const names[] = {"loss/policy",          "loss/baseline",
-                                      "policy/entropy",       "policy/approximate_kl",
-                                      "policy/ratio_clipped", "train/value"};
+  static const char *const names[] = {"loss/policy", "loss/baseline",        "policy/entropy",
+                                      "policy/kl",   "policy/ratio_clipped", "train/value"};
   const double *expected = golden_numbers(golden, "means", 7);
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
     double got = stats->losses.term[fixture_term("ppo", names[i])];

@@ -243,7 +243,7 @@ static double rate_of(struct update *update) {
 }
 
 static double divergence_of(const struct update_stats *stats) {
-  return stats->losses.term[fixture_term("ppo", "policy/approximate_kl")];
+  return stats->losses.term[fixture_term("ppo", "policy/kl")];
 }
 
 /* The fixture's log-probabilities of acting are invented, so that every batch is far from the
