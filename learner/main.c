@@ -156,7 +156,7 @@ static void on_tick(uv_timer_t *timer) {
 
 static void on_serve(uv_timer_t *timer) {
   struct app *app = timer->data;
-  uv_timer_set_repeat(timer, (uint64_t)serve_poll(app->run.serve));
+  serve_poll(app->run.serve);
 }
 
 static void on_checkpoint_due(uv_timer_t *timer) {

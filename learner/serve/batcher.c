@@ -295,14 +295,19 @@ static bool may_take(const struct batcher *batcher) {
   return batcher->running < batcher->num_batches - 1;
 }
 
+static void remember_size(struct batcher *batcher, const struct row_batch *batch) {
+  double share = batcher->recent_messages > 0 ? 1.0 / RECENT_BATCHES : 1;
+  batcher->recent_messages += (batch->num_segments - batcher->recent_messages) * share;
+  batcher->recent_rows += (batch->queued_rows - batcher->recent_rows) * share;
+}
+
 struct row_batch *batcher_try_take(struct batcher *batcher, int64_t now_us, int64_t *deadline_us) {
   struct row_batch *taken = NULL;
   pthread_mutex_lock(&batcher->lock);
   scan_late(batcher, now_us);
   struct row_batch *batch = batcher->filling;
   if (may_take(batcher) && should_run(batcher, batch, now_us)) {
-    batcher->recent_messages += (batch->num_segments - batcher->recent_messages) / RECENT_BATCHES;
-    batcher->recent_rows += (batch->queued_rows - batcher->recent_rows) / RECENT_BATCHES;
+    remember_size(batcher, batch);
     taken = take_locked(batcher);
   } else {
     *deadline_us = next_deadline(batcher, batch, now_us);
@@ -315,8 +320,8 @@ bool batcher_waits_out(struct batcher *batcher) {
   pthread_mutex_lock(&batcher->lock);
   int target = target_rows(batcher);
   if (target > batcher->live_rows) target = batcher->live_rows;
-  bool waits = batcher->filling->queued_rows > 0 && batcher->recent_messages >= MANY_MESSAGES &&
-               2 * batcher->recent_rows <= target;
+  bool waits = !batcher->config.barrier_rows && batcher->filling->queued_rows > 0 &&
+               batcher->recent_messages >= MANY_MESSAGES && 2 * batcher->recent_rows <= target;
   pthread_mutex_unlock(&batcher->lock);
   return waits;
 }

@@ -17,8 +17,7 @@ enum {
   LONG_US = 100000,
   NAP_US = 5000,
   IDLE_POLLS = 8,
-  CONTROL_US = 5000, /* of the main loop's time for Joins and Status, each time */
-  CALM_US = 2000000, /* without a question: the next one is not near, most likely */
+  CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
   /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
   SPARE_CALLS = 1000,
   SPARE_CONNECTION_CALLS = 64
@@ -42,7 +41,6 @@ struct serve {
   int num_queues;
   struct queue *queue; /* (num_queues) */
   pthread_t inference_thread;
-  int64_t asked_us;     /* when a call of the control queue was answered last; main thread */
   atomic_bool stopping; /* no more inference: streams with queued rows are ended */
 };
 
@@ -168,7 +166,6 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   serve->inference = inference;
   serve->inline_inference = config->queues == 0;
   serve->num_queues = config->queues ? config->queues : 1;
-  serve->asked_us = clock_now_us();
   int slots = leases_num_slots(leases);
   struct rpc_server_config server = {.address = config->listen,
                                      .credentials = config->credentials,
@@ -195,11 +192,10 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   return STATUS_OK;
 }
 
-int serve_poll(struct serve *serve) {
-  int64_t now_us = clock_now_us(), until_us = now_us + CONTROL_US;
-  while (rpc_server_poll(serve->server, serve->num_queues, 0) > 0 && now_us < until_us)
-    serve->asked_us = now_us = clock_now_us();
-  return now_us - serve->asked_us < CALM_US ? SERVE_POLL_MS : SERVE_POLL_CALM_MS;
+void serve_poll(struct serve *serve) {
+  int64_t until_us = clock_now_us() + CONTROL_US;
+  while (rpc_server_poll(serve->server, serve->num_queues, 0) > 0 && clock_now_us() < until_us)
+    continue;
 }
 
 int serve_port(const struct serve *serve) {

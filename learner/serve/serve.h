@@ -27,13 +27,12 @@ MUST_CHECK enum status serve_start(struct serve **out, const struct serve_config
                                    struct batcher *batcher, struct inference *inference,
                                    struct error *error);
 
-/* Answers the calls of the control queue: Join, Status, health, and the config's that are of it.
- * Returns after how many milliseconds to call it again: more where none has come of late. While
- * inference waits for the trainer on the only queue's thread, it also moves the bytes of all
- * connections: without that, who wants to join then would be told nothing until the update is over.
- * Thread: main. */
-enum { SERVE_POLL_MS = 20, SERVE_POLL_CALM_MS = 100 };
-int serve_poll(struct serve *serve);
+/* Answers the calls of the control queue: Join, Status, health, and the config's that are of it. To
+ * be called every SERVE_POLL_MS. While inference waits for the trainer on the only queue's thread,
+ * it also moves the bytes of all connections: without that, who wants to join then would be told
+ * nothing until the update is over. Thread: main. */
+enum { SERVE_POLL_MS = 20 };
+void serve_poll(struct serve *serve);
 
 /* The port that was bound; 0 on a Unix socket. */
 int serve_port(const struct serve *serve);

@@ -69,7 +69,16 @@ static void time_alone_is_likely_to_run_the_next_one(void **state) {
   assert_true(waits_after_batches_of(batcher, 1, 10, &now_us));
   assert_true(waits_after_batches_of(batcher, 1, 41, &now_us));
   assert_false(waits_after_batches_of(batcher, 1, 43, &now_us));
-  assert_false(waits_after_batches_of(batcher, 1, 81, &now_us));
+  batcher_destroy(batcher);
+}
+
+static void one_full_batch_is_all_that_is_known(void **state) {
+  (void)state;
+  struct batcher *batcher = with_patience(160, 0, 0);
+  for (int i = 0; i < 80; i++) send(batcher, i, 1000);
+  finish(batcher, take(batcher, 1000), 1001);
+  send(batcher, 0, 1002);
+  assert_false(batcher_waits_out(batcher));
   batcher_destroy(batcher);
 }
 
@@ -404,6 +413,7 @@ int main(void) {
       cmocka_unit_test(runs_when_nobody_else_can_come),
       cmocka_unit_test(runs_when_the_oldest_row_has_waited),
       cmocka_unit_test(time_alone_is_likely_to_run_the_next_one),
+      cmocka_unit_test(one_full_batch_is_all_that_is_known),
       cmocka_unit_test(a_batch_of_half_the_fleet_is_not_far_from_full),
       cmocka_unit_test(one_other_batch_does_not_end_the_patience),
       cmocka_unit_test(a_late_client_is_not_waited_for_until_it_answers),
