@@ -15,12 +15,20 @@ learners_on=0 clients_on=1-$(($(nproc) - 1))
 client=build/tests/bench/bench_streams reduction=build/tests/bench/bench_reduction
 need $client $reduction
 
+die() {
+  echo "$*" >&2
+  exit 1
+}
+
 # used LEARNERS PROCESS...: CPU seconds of the processes and steps of their run, as it writes a line
 # of metrics.
 used() {
   local pid lines run=$work/run$1
   lines=$(wc -l <"$run/metrics.jsonl")
-  until [ "$(wc -l <"$run/metrics.jsonl")" -gt "$lines" ]; do sleep 0.02; done
+  until [ "$(wc -l <"$run/metrics.jsonl")" -gt "$lines" ]; do
+    kill -0 "${learner[$1]}" 2>/dev/null || die "the learner has ended: $(tail -n 1 "$work/err$1")"
+    sleep 0.02
+  done
   for pid in "${@:2}"; do cpu_seconds "$pid"; done | awk '{sum += $1} END {printf "%s ", sum}'
   field step "$(wc -l <"$run/metrics.jsonl")" "$run"
 }
@@ -58,7 +66,13 @@ start_clients() {
 cost() {
   local before processes
   start_clients "$1"
-  sleep 4 # all have joined
+  for _ in $(seq 200); do
+    [ "$(cat "$work"/client-? | grep -c "joined=$((streams / 2)) ")" -lt 2 ] || break
+    sleep 0.1
+  done
+  [ "$(cat "$work"/client-? | grep -c "joined=$((streams / 2)) ")" -eq 2 ] ||
+    die "not all streams have joined: $(tail -n 1 "$work"/client-?)"
+  sleep 3 # they are under way
   read -ra processes <"/proc/${learner[$1]}/task/${learner[$1]}/children"
   before=$(used "$1" "${learner[$1]}" "${processes[@]}")
   sleep "$seconds"

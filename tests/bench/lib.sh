@@ -104,8 +104,10 @@ has_bf16() {
 
 # Median of the numbers on stdin.
 median() {
-  sort -g | awk '{a[NR] = $1}
-    END {if (NR % 2) print a[(NR + 1) / 2]; else if (NR) print (a[NR / 2] + a[NR / 2 + 1]) / 2}'
+  sort -g | awk '{a[NR] = $1} $1 !~ /^[-+]?[0-9.]+(e[-+]?[0-9]+)?$/ {failed = 1}
+    END {if (failed) print "failed"
+         else if (NR % 2) print a[(NR + 1) / 2]
+         else if (NR) print (a[NR / 2] + a[NR / 2 + 1]) / 2}'
 }
 
 # Between which two of the numbers on stdin the median of what they are drawn from lies 19 times of
@@ -143,8 +145,11 @@ per_second() {
     'BEGIN {printf "%.0f", (b - a) / (t1 - t0)}'
 }
 
+# ratio A B: "failed" where one of them is no number, or B is 0, so that its row is missed.
 ratio() {
-  awk -v a="$1" -v b="$2" 'BEGIN {printf "%.3f\n", b ? a / b : 0}'
+  awk -v a="$1" -v b="$2" 'BEGIN {
+    number = "^[0-9.]+(e[-+]?[0-9]+)?$"
+    if (a ~ number && b ~ number && b > 0) printf "%.3f\n", a / b; else print "failed"}'
 }
 
 # two COMMAND...: runs it twice at once; the sum of the numbers that both print.
