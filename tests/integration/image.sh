@@ -3,6 +3,7 @@
 # with no image from a registry; its size; what runs in it as its user on a read-only root. A part
 # of --all: it compiles the product once more. Its containers are processes in namespaces of their
 # own, as buildah alone has no read-only root, and runtimes of containers want a machine's cgroups.
+# With CUDA_IMAGE=1 the image for GPUs, too, for which 2 GB of wheels are fetched.
 . "$(dirname "$(readlink -f "$0")")/kubernetes/lib.sh"
 # Never into a file system that is mounted below it.
 trap 'end_all; rm -rf --one-file-system "$work"' EXIT
@@ -38,11 +39,11 @@ if ! make_base >out 2>err; then
   echo "SKIP the image: no base of Debian's packages can be made here: $(tail -n 1 err)"
   finish
 fi
-build_image() {
-  store build --isolation chroot --pull-never --tag acorn \
+build_image() { # TAG [OPTION...]
+  store build --isolation chroot --pull-never --tag "$1" "${@:2}" \
     --file "$tree/deploy/kubernetes/Containerfile" "$tree" >out 2>err
 }
-pass_if "buildah builds the image" build_image
+pass_if "buildah builds the image" build_image acorn
 root=$(store mount "$(store from --pull-never localhost/acorn)") || exit 1
 megabytes=$(du -s --apparent-size --block-size=1MB "$root" | cut -f 1)
 echo "the image has $megabytes MB"
@@ -114,4 +115,23 @@ done
 pass_if "the pods of tfjob.yaml train to the end" \
   all_end 120 0 chief-0 worker-0 worker-1 worker-2 worker-3 evaluator-0
 pass_if "which is that of the budget" is "$(result chief-0 reason)" total_steps
+
+# ---- for GPUs
+[ -n "${CUDA_IMAGE:-}" ] || finish
+# Certificates that this machine trusts: pip may go through a proxy.
+pass_if "buildah builds the image for GPUs" \
+  build_image acorn:cuda --target cuda --volume /etc/ssl/certs:/etc/ssl/certs:ro
+root=$(store mount "$(store from --pull-never localhost/acorn:cuda)") || exit 1
+mkdir -p "$root/secrets"
+echo "it has $(du -s --apparent-size --block-size=1MB "$root" | cut -f 1) MB"
+pass_if "it has the plugin" [ -e "$root/opt/acorn/build/libacorn_cuda.so" ]
+for library in libcublasLt.so.13 libcudnn.so.9; do
+  pass_if "and $library where the plugin looks" [ -e "$root/usr/local/cuda/lib64/$library" ]
+done
+run_image cartpole vtrace 1 --device=cuda
+ended 60
+pass_if "which loads, and misses the driver of a GPU" grep -q 'libcuda.so.1' err
+run_image cartpole vtrace 1 --total_steps=20k
+ended 60
+pass_if "without a GPU it trains on the CPU" is "$code $(value reason)" "0 total_steps"
 finish
