@@ -118,9 +118,11 @@ pass_if "which is that of the budget" is "$(result chief-0 reason)" total_steps
 
 # ---- for GPUs
 [ -n "${CUDA_IMAGE:-}" ] || finish
-# Certificates that this machine trusts: pip may go through a proxy.
-pass_if "buildah builds the image for GPUs" \
-  build_image acorn:cuda --target cuda --volume /etc/ssl/certs:/etc/ssl/certs:ro
+# By the certificates that this machine trusts: pip may go through a proxy.
+printf '[global]\ncert = /trusted.crt\n' >pip.conf
+pass_if "buildah builds the image for GPUs" build_image acorn:cuda --target cuda \
+  --volume "$PWD/pip.conf:/etc/pip.conf:ro" \
+  --volume /etc/ssl/certs/ca-certificates.crt:/trusted.crt:ro
 root=$(store mount "$(store from --pull-never localhost/acorn:cuda)") || exit 1
 mkdir -p "$root/secrets"
 echo "it has $(du -s --apparent-size --block-size=1MB "$root" | cut -f 1) MB"
