@@ -3,8 +3,7 @@
 # with a pod's environment: they train to the end, stop on SIGTERM with a checkpoint, and come back.
 # As root the processes are those of an ordinary user on a read-only file system, number 1 of their
 # process namespace.
-. "$(dirname "$(readlink -f "$0")")/kubernetes/lib.sh"
-manifests=$tree/deploy/kubernetes
+. "$(dirname "$(readlink -f "$0")")/kubernetes/learners/lib.sh"
 if ! "$python" -c 'import kubernetes_validate' 2>/dev/null; then
   echo "SKIP Kubernetes: kubernetes-validate is not in .venv (scripts/setup_python.sh kubernetes)"
   finish
@@ -46,6 +45,9 @@ contain() { "${apart[@]}" "${@:2}"; } # JOB COMMAND...
 places() { echo "/opt/acorn=$tree" "/data=$work/data" "/secrets=$work/secrets-${1/node/actor}"; }
 check_pods
 [ ${#apart[@]} -eq 0 ] || pass_if "as an ordinary user" is "$(stat -c %u data/acorn/run.json)" 1000
+
+# ---- two learners
+check_learners
 
 # ---- without its secret no container starts, unless the manifest allows it; one that lacks a file
 is_needed() { ! grep -n 'optional' "$manifests"/*.yaml; }

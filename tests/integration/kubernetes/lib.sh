@@ -9,6 +9,7 @@ python=$tree/.venv/bin/python
 show_run() { tail -n 8 out err ./*.log 2>/dev/null | sed 's/^/    /'; }
 
 port=$(free_port) metrics_port=$(free_port)
+second_port=$(free_port) second_metrics_port=$(free_port) # of the second of two learners
 mkdir data && chmod 711 . && chmod 777 data
 # As the kubelet mounts a secret: links into a folder that changes as a whole.
 mount_secret() { # NAME FILE...
@@ -18,15 +19,19 @@ mount_secret() { # NAME FILE...
   for file in "${@:2}"; do ln -s "..data/${file##*/}" "$1/${file##*/}"; done
   [ "$(id -u)" != 0 ] || { chown -R 0:1000 "$1" && chmod 440 "$1/..1"/*; } # root's, by the group
 }
-"$tree/deploy/credentials.sh" credentials 127.0.0.1 &&
+"$tree/deploy/credentials.sh" credentials acorn-learner-0-0.acorn acorn-learner-0-1.acorn &&
   mount_secret secrets-learner credentials/{token,ca.crt,learner/tls.crt,learner/tls.key} &&
   mount_secret secrets-actor credentials/{token,ca.crt,actor/tls.crt,actor/tls.key} || exit 1
 
 # pod_words MANIFEST JOB INDEX: into $words; sizes are those of a small machine.
 pod_words() {
+  local metrics=$metrics_port
+  [ "$2-$3" != learner-1 ] || metrics=$second_metrics_port
   # shellcheck disable=SC2046
   mapfile -t words < <("$python" "$pods/pod.py" "$tree/deploy/kubernetes/$1.yaml" "$2" "$3" \
-    "LEARNER=127.0.0.1:$port" $(places "$2") "9100=$metrics_port" 8=1 "10M=${steps:-1M}")
+    "LEARNER=127.0.0.1:$port" "acorn-learner-0-0.acorn=127.0.0.1:$port" \
+    "acorn-learner-0-1.acorn=127.0.0.1:$second_port" \
+    $(places "$2") "9100=$metrics" 8=1 "10M=${steps:-1M}")
 }
 # pod MANIFEST JOB INDEX [VARIABLE=VALUE]: a pod in the background; JOB-INDEX.log and .code as of a
 # task.
@@ -37,7 +42,7 @@ pod() {
     echo $? >"$2-$3.code"
   } 2>/dev/null &
 }
-# process JOB INDEX: number 1 of that pod, seen from here.
+# process JOB INDEX: number 1 of that pod, seen from here. learner-1: of the second learner's.
 process() {
   local pid task=$2
   [ "$1" = actor ] || task=$1

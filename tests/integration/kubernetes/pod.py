@@ -5,7 +5,8 @@ Usage: pod.py MANIFEST JOB INDEX LEARNER=ADDRESS [FROM=TO ...]
 JOB is a replicated job of the JobSet, or of the runtime, in MANIFEST, or a TFJob's replica type in
 small letters; INDEX the completion index of its pod. A TrainJob in the file changes the runtime as
 its operator would. ADDRESS stands for the coordinator's name. TO takes the place of FROM where that
-is the command, an argument or an option's value, or the beginning of its path.
+is the command, an argument or an option's value, or the beginning of its path, or a name in
+ACORN_LEARNER.
 """
 import re
 import sys
@@ -65,16 +66,23 @@ def environment(container, index, learner):
     return variables
 
 
+def replace(text, places):
+    """One of a path's beginning, or of a list's members."""
+    for source, target in places.items():
+        text = re.sub(rf"(^|[=,]){re.escape(source)}(?=[/,]|$)", rf"\g<1>{target}", text)
+    return text
+
+
 def main():
     manifest, name, index, *rest = sys.argv[1:]
-    mounts = dict(word.split("=", 1) for word in rest)
+    places = dict(word.split("=", 1) for word in rest)
     container, parallelism = replicated_jobs(list(yaml.safe_load_all(open(manifest))))[name]
     assert int(index) < parallelism, f"{name} has {parallelism} pods"
-    variables = environment(container, index, mounts.pop("LEARNER"))
+    variables = environment(container, index, places.pop("LEARNER"))
     words = [expand(word, variables) for word in container["command"] + container["args"]]
-    for source, target in mounts.items():
-        place = re.compile(rf"(^|=){re.escape(source)}(?=/|$)")
-        words = [place.sub(rf"\g<1>{target}", word) for word in words]
+    words = [replace(word, places) for word in words]
+    if "ACORN_LEARNER" in variables:
+        variables["ACORN_LEARNER"] = replace(variables["ACORN_LEARNER"], places)
     print(*(f"{key}={value}" for key, value in variables.items()), *words, sep="\n")
 
 
