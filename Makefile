@@ -155,8 +155,7 @@ list-gpu-check:
 	@printf '%s\n' $(GPU_TESTS)
 
 BUNDLED := $(PROGRAMS) $(BUILD)/libacorn_policy.so $(if $(NVCC),$(BUILD)/libacorn_cuda.so $(if $(wildcard /usr/include/cmocka.h),$(GPU_CHECK)))
-# All of them here, too: of .SECONDARY's files one that is missing does not make a newer target old.
-bundle: $(BUNDLED) $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
+bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
 $(BUILD)/bundle/acorn.tar.gz: $(BUNDLED) run_local.sh LICENSE $(wildcard deploy/*.sh scripts/*.sh scripts/*.py tests/bench/lib.sh tests/bench/bench_torch_gpu.py)
 	@scripts/bundle.sh $(BUNDLED)
 
