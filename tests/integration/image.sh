@@ -3,7 +3,7 @@
 # with no image from a registry; its size; what runs in it as its user on a read-only root. A part
 # of --all: it compiles the product once more. Its containers are processes in namespaces of their
 # own, as buildah alone has no read-only root, and runtimes of containers want a machine's cgroups.
-# With CUDA_IMAGE=1 the image for GPUs, too, for which 2 GB of wheels are fetched.
+# With CUDA_IMAGE=1 the image for GPUs, too, for which more than 1 GB of wheels is fetched.
 . "$(dirname "$(readlink -f "$0")")/kubernetes/lib.sh"
 # Never into a file system that is mounted below it.
 trap 'end_all; rm -rf --one-file-system "$work"' EXIT
