@@ -62,16 +62,19 @@ start_clients() {
   done
 }
 
+all_have_joined() {
+  [ "$(cat "$work"/client-? | grep -c "joined=$((streams / 2)) ")" -eq 2 ]
+}
+
 # cost LEARNERS: microseconds of CPU time per step, of all learners.
 cost() {
   local before processes
   start_clients "$1"
   for _ in $(seq 200); do
-    [ "$(cat "$work"/client-? | grep -c "joined=$((streams / 2)) ")" -lt 2 ] || break
+    ! all_have_joined || break
     sleep 0.1
   done
-  [ "$(cat "$work"/client-? | grep -c "joined=$((streams / 2)) ")" -eq 2 ] ||
-    die "not all streams have joined: $(tail -n 1 "$work"/client-?)"
+  all_have_joined || die "not all streams have joined: $(tail -qn 1 "$work"/client-?)"
   sleep 3 # they are under way
   read -ra processes <"/proc/${learner[$1]}/task/${learner[$1]}/children"
   before=$(used "$1" "${learner[$1]}" "${processes[@]}")

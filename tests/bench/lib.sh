@@ -102,9 +102,12 @@ has_bf16() {
   return 1
 }
 
-# Median of the numbers on stdin.
+# What counts as one; that of a measurement that failed is a word.
+number='^[-+]?[0-9.]+(e[-+]?[0-9]+)?$'
+
+# Median of the numbers on stdin; "failed" where one is none.
 median() {
-  sort -g | awk '{a[NR] = $1} $1 !~ /^[-+]?[0-9.]+(e[-+]?[0-9]+)?$/ {failed = 1}
+  sort -g | awk -v number="$number" '{a[NR] = $1} $1 !~ number {failed = 1}
     END {if (failed) print "failed"
          else if (NR % 2) print a[(NR + 1) / 2]
          else if (NR) print (a[NR / 2] + a[NR / 2 + 1]) / 2}'
@@ -147,8 +150,7 @@ per_second() {
 
 # ratio A B: "failed" where one of them is no number, or B is 0, so that its row is missed.
 ratio() {
-  awk -v a="$1" -v b="$2" 'BEGIN {
-    number = "^[0-9.]+(e[-+]?[0-9]+)?$"
+  awk -v a="$1" -v b="$2" -v number="$number" 'BEGIN {
     if (a ~ number && b ~ number && b > 0) printf "%.3f\n", a / b; else print "failed"}'
 }
 
@@ -163,9 +165,9 @@ two() {
 # row WHAT VALUE MUST: a line of the table, with a verdict. MUST is ">= x", "<= x" or "reported".
 row() {
   local verdict
-  verdict=$(awk -v v="$2" -v must="$3" 'BEGIN {
+  verdict=$(awk -v v="$2" -v must="$3" -v number="$number" 'BEGIN {
     split(must, word, " ")
-    if (v !~ /^-?[0-9.]+(e[-+]?[0-9]+)?$/) print "MISSED"
+    if (v !~ number) print "MISSED"
     else if (word[1] == ">=") print (v + 0 >= word[2] + 0) ? "ok" : "MISSED"
     else if (word[1] == "<=") print (v + 0 <= word[2] + 0) ? "ok" : "MISSED"
     else print "-"}')
