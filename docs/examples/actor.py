@@ -209,6 +209,8 @@ def play(stub, lease, metadata, make_world):
             outbox.put(steps_message(rows, world.pack))
     finally:
         outbox.put(None)
+        # Kept by a traceback, it would go at the interpreter's end, where gRPC may wait for ever.
+        del stream
 
 
 def join_and_play(options, request, make_world):

@@ -2,6 +2,7 @@
 
 Usage: check.py NAME WORDS...
 """
+import gc
 import os
 import subprocess
 import sys
@@ -225,6 +226,25 @@ def kinds():
     assert len(np.unique(starts[:, 0])) == 4  # without a seed each begins elsewhere
 
 
+def _fails_without_stream(learner):
+    """An environment that raises leaves no stream of gRPC to its traceback: at the interpreter's
+    end it could wait for ever."""
+    import gymnasium
+
+    class Fails(gymnasium.Wrapper):
+        def step(self, action):
+            raise ValueError("no step")
+
+    try:
+        acorn.actor.run(lambda: Fails(gymnasium.make("CartPole-v1")), learner=learner, envs=8,
+                        environment="my env/1")
+    except ValueError as error:
+        kept = [value for value in gc.get_objects() if "Rendezvous" in type(value).__name__]
+        assert error.__traceback__ and not kept, kept
+    else:
+        raise AssertionError("the actor goes on")
+
+
 def actor(learner):
     import gymnasium
     from acorn.environment import Environment
@@ -233,6 +253,7 @@ def actor(learner):
         started = subprocess.Popen(
             [learner, "--env=join", "--agent=ppo", "--num_envs=8", f"--listen={address}",
              "--total_steps=3000", f"--logdir={folder}/run"], stdout=subprocess.PIPE, text=True)
+        _fails_without_stream(address)
         acorn.actor.run(lambda: gymnasium.make("CartPole-v1"), learner=address, envs=8,
                         environment="my env/1")
         out, _ = started.communicate()
