@@ -246,13 +246,14 @@ static void loop_start(struct app *app) {
 }
 
 /* From here on the loop does not run: a signal shortens the wait for players, one more ends the
- * process. A signal that stopped the run counts. Waits for a checkpoint that is being written. */
+ * process. A signal of this process that stopped the run counts; where another learner's did, its
+ * own is still to come. Waits for a checkpoint that is being written. */
 static void loop_finish(struct app *app) {
   uv_timer_stop(&app->tick);
   uv_timer_stop(&app->serve);
   uv_timer_stop(&app->checkpoint);
   enum stop_reason reason = progress_stopped(app->run.progress);
-  signals_seen = reason == STOP_SIGNAL || reason == STOP_NO_ACTORS;
+  signals_seen = first_signal_us && (reason == STOP_SIGNAL || reason == STOP_NO_ACTORS);
   /* In libuv's place, which would leave the default action for a moment. */
   for (int i = 0; i < app->num_signals; i++) signal(app->signals[i].signum, on_late_signal);
   app->finishing = true;
@@ -428,8 +429,9 @@ int main(int argc, char **argv) {
   int code = run_to_end(&app, start_us);
   process_end_within(END_S, code);
   run_destroy(&app.run);
-  bool has_supervisor = app.options.exit_with_parent;
+  /* A supervisor has its own way, and MPI's launcher would kill the learners that still write. */
+  bool by_signal = !app.options.exit_with_parent && !app.options.learners_mpi;
   options_deinit(&learner_options_table, &app.options);
-  if (code == PROCESS_INTERRUPTED && !has_supervisor) process_end_interrupted();
+  if (code == PROCESS_INTERRUPTED && by_signal) process_end_interrupted();
   return code;
 }

@@ -247,6 +247,7 @@ int main(int argc, char **argv) {
   }
   launch_record_end(plan, code);
   remove_empty_folders(&launch);
-  if (code == PROCESS_INTERRUPTED) process_end_interrupted();
+  /* MPI's launcher would kill the other processes of the job, before they have stopped. */
+  if (code == PROCESS_INTERRUPTED && !plan->learner.learners_mpi) process_end_interrupted();
   return code;
 }

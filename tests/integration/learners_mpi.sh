@@ -143,7 +143,7 @@ pass_if "one result is printed, the first learner's" is "$(grep -c '^result ' ou
 pass_if "no process is left" no_process
 rm -rf run
 
-# Rank 1 comes to its end 2 s after rank 0 has left.
+# A learner with this comes to its end 2 s after another one has left.
 library late '#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -162,6 +162,26 @@ ended
 pass_if "a run ends whose last learner is late" is "$code $(value reason)" "0 total_steps"
 pass_if "the others are not lost for it" eval '! grep -q "has ended\|as it is" err'
 pass_if "and it writes no checkpoint" is "$(ls run/learner-1/checkpoints)" ""
+rm -rf run
+words[-1]=--total_steps=1e9
+env --default-signal=INT mpiexec -n 1 env LD_PRELOAD="$work/late.so" "${words[@]}" : \
+  -n 1 "${words[@]}" >out 2>err </dev/null &
+run=$!
+wait_for 30 two_train 5000
+kill -INT "$run"
+ended
+pass_if "nor is one that is late after Ctrl-C" is "$code $(value reason)" "130 signal"
+rm -rf run
+mpiexec -n 1 env LD_PRELOAD="$work/late.so" "${words[@]}" : -n 1 "${words[@]}" \
+  >out 2>err </dev/null &
+run=$!
+wait_for 30 two_train 5000
+kill -INT "$(of_rank 1)"
+wait_for 30 test -s run/learner-1/result.json
+kill -INT "$(of_rank 0)"
+ended
+pass_if "the first signal of one that another's has stopped is not its second" \
+  is "$(value reason) $(json run/result.json reason)" "signal signal"
 rm -rf run
 
 # ---- the same bits as by memory
