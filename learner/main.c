@@ -156,7 +156,8 @@ static void on_tick(uv_timer_t *timer) {
 
 static void on_serve(uv_timer_t *timer) {
   struct app *app = timer->data;
-  serve_poll(app->run.serve);
+  uint64_t ms = (uint64_t)serve_poll(app->run.serve);
+  uv_timer_start(timer, on_serve, ms, 0);
 }
 
 static void on_checkpoint_due(uv_timer_t *timer) {
@@ -237,7 +238,7 @@ static void loop_start(struct app *app) {
   uint64_t checkpoint_ms = (uint64_t)(app->options.checkpoint_secs * 1000);
   uint64_t tick_ms = pace_tick_ms(0);
   uv_timer_start(&app->tick, on_tick, tick_ms, tick_ms);
-  uv_timer_start(&app->serve, on_serve, SERVE_POLL_MS, SERVE_POLL_MS);
+  uv_timer_start(&app->serve, on_serve, SERVE_POLL_MS, 0);
   if (app->run.trains && checkpoint_ms)
     uv_timer_start(&app->checkpoint, on_checkpoint_due,
                    checkpoint_ms < FIRST_CHECKPOINT_MS ? checkpoint_ms : FIRST_CHECKPOINT_MS,

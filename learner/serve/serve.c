@@ -17,7 +17,9 @@ enum {
   LONG_US = 100000,
   NAP_US = 5000,
   IDLE_POLLS = 8,
-  CONTROL_US = 5000, /* of the main loop's time for Joins and Status, every 20 ms */
+  CONTROL_US = 5000, /* of the main loop's time for Joins and Status, each time */
+  TURN_US = 20000,   /* a queue thread that has not turned for longer moves no bytes */
+  CALM_US = 2000000, /* without a call: the next one is not near, most likely */
   /* Honest actors have a Play or a Join for each environment at most; Status and health besides. */
   SPARE_CALLS = 1000,
   SPARE_CONNECTION_CALLS = 64
@@ -41,7 +43,9 @@ struct serve {
   int num_queues;
   struct queue *queue; /* (num_queues) */
   pthread_t inference_thread;
-  atomic_bool stopping; /* no more inference: streams with queued rows are ended */
+  int64_t called_us;              /* when the control queue had a call last; main thread */
+  atomic_int_least64_t turned_us; /* when a queue thread was last at its loop's begin */
+  atomic_bool stopping;           /* no more inference: streams with queued rows are ended */
 };
 
 static bool may_run(const struct serve *serve) {
@@ -104,6 +108,10 @@ static int poll_inline(const struct queue *queue, int64_t deadline_us) {
   return handled;
 }
 
+static void turn(struct serve *serve, int64_t now_us) {
+  atomic_store_explicit(&serve->turned_us, now_us, memory_order_relaxed);
+}
+
 /* One queue and inference on one thread: a linear loop. */
 static void *run_inline(void *argument) {
   struct queue *queue = argument;
@@ -111,6 +119,7 @@ static void *run_inline(void *argument) {
   int64_t expire_us = 0, deadline_us = 0;
   while (poll_inline(queue, deadline_us) >= 0) {
     int64_t now_us = clock_now_us();
+    turn(serve, now_us);
     deadline_us = now_us + QUEUE_WAIT_US;
     bool ran = run_ready(serve, now_us, &deadline_us, false);
     /* After a wait for the trainer everybody who came meanwhile has a turn. */
@@ -127,8 +136,12 @@ static void *run_inline(void *argument) {
 static void *run_queue(void *argument) {
   struct queue *queue = argument;
   struct serve *serve = queue->serve;
-  while (rpc_server_poll(serve->server, queue->index, clock_now_us() + QUEUE_WAIT_US) >= 0)
-    if (queue->index == 0) end_silent_leases(serve, clock_now_us());
+  int64_t now_us = clock_now_us();
+  while (rpc_server_poll(serve->server, queue->index, now_us + QUEUE_WAIT_US) >= 0) {
+    now_us = clock_now_us();
+    turn(serve, now_us);
+    if (queue->index == 0) end_silent_leases(serve, now_us);
+  }
   return NULL;
 }
 
@@ -164,6 +177,7 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   serve->leases = leases;
   serve->batcher = batcher;
   serve->inference = inference;
+  serve->called_us = clock_now_us();
   serve->inline_inference = config->queues == 0;
   serve->num_queues = config->queues ? config->queues : 1;
   int slots = leases_num_slots(leases);
@@ -192,10 +206,16 @@ enum status serve_start(struct serve **out, const struct serve_config *config,
   return STATUS_OK;
 }
 
-void serve_poll(struct serve *serve) {
-  int64_t until_us = clock_now_us() + CONTROL_US;
-  while (rpc_server_poll(serve->server, serve->num_queues, 0) > 0 && clock_now_us() < until_us)
-    continue;
+int serve_poll_ms(int64_t now_us, int64_t called_us, int64_t turned_us) {
+  bool calm = now_us - called_us >= CALM_US && now_us - turned_us <= TURN_US;
+  return calm ? SERVE_CALM_MS : SERVE_POLL_MS;
+}
+
+int serve_poll(struct serve *serve) {
+  int64_t now_us = clock_now_us(), until_us = now_us + CONTROL_US;
+  while (rpc_server_poll(serve->server, serve->num_queues, 0) > 0 && now_us < until_us)
+    serve->called_us = now_us = clock_now_us();
+  return serve_poll_ms(now_us, serve->called_us, atomic_load(&serve->turned_us));
 }
 
 int serve_port(const struct serve *serve) {

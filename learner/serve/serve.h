@@ -27,12 +27,17 @@ MUST_CHECK enum status serve_start(struct serve **out, const struct serve_config
                                    struct batcher *batcher, struct inference *inference,
                                    struct error *error);
 
-/* Answers the calls of the control queue: Join, Status, health, and the config's that are of it. To
- * be called every SERVE_POLL_MS. While inference waits for the trainer on the only queue's thread,
- * it also moves the bytes of all connections: without that, who wants to join then would be told
- * nothing until the update is over. Thread: main. */
-enum { SERVE_POLL_MS = 20 };
-void serve_poll(struct serve *serve);
+/* Answers the calls of the control queue: Join, Status, health, and the config's that are of it.
+ * While inference waits for the trainer on the only queue's thread, it also moves the bytes of all
+ * connections: without that, who wants to join then would be told nothing until the update is over.
+ * Returns the milliseconds until it has to be called again. Thread: main. */
+int serve_poll(struct serve *serve);
+
+/* Each call takes some of the connections' work from the thread that serves, and makes it dearer:
+ * where that one has had its turn, and no call came for two seconds, they are rare. Times of
+ * clock_now_us: now, the last call of the control queue, a queue thread's last turn. */
+enum { SERVE_POLL_MS = 20, SERVE_CALM_MS = 100 };
+int serve_poll_ms(int64_t now_us, int64_t called_us, int64_t turned_us);
 
 /* The port that was bound; 0 on a Unix socket. */
 int serve_port(const struct serve *serve);
