@@ -209,7 +209,7 @@ def play(stub, lease, metadata, make_world):
             outbox.put(steps_message(rows, world.pack))
     finally:
         outbox.put(None)
-        # Kept by a traceback, it would go at the interpreter's end, where gRPC may wait for ever.
+        # An error's traceback would keep it to the interpreter's end, where gRPC may wait for ever.
         del stream
 
 
@@ -280,8 +280,9 @@ def main(options):
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(OPTIONS))
+        code = main(OPTIONS)
     except KeyboardInterrupt:
-        sys.exit(130)
+        code = 130  # not ended here, with the traceback: see play
     except OSError as error:
-        sys.exit(f"cannot read {error.filename}: {error.strerror}")
+        code = f"cannot read {error.filename}: {error.strerror}"
+    sys.exit(code)
