@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs test programs, two at a time, each in a process of its own; prints the output of those that
-# fail, and in the end "N passed, N failed[, N skipped]" on a line of its own.
+# Runs test programs, each in a process of its own; prints the output of those that fail, and in the
+# end "N passed, N failed[, N skipped]" on a line of its own.
 # Usage: scripts/run_units.sh PROGRAM... UNIT_SECONDS (default 300) bounds each program, UNIT_JOBS
-# (default 2) says how many run at once.
+# (default: one more than there are cores, as some wait) says how many run at once.
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
@@ -18,7 +18,8 @@ run_one() {
   echo "$code $2" >"$log.end"
 }
 export -f run_one
-printf '%s\0' "$@" | xargs -0 -P "${UNIT_JOBS:-2}" -I{} bash -c 'run_one "$0" "$1"' "$logs" {}
+jobs=${UNIT_JOBS:-$(($(nproc) + 1))}
+printf '%s\0' "$@" | xargs -0 -P "$jobs" -I{} bash -c 'run_one "$0" "$1"' "$logs" {}
 
 # The number before "test(s)" in cmocka's line about $2; newer ones name the group before it.
 count() {

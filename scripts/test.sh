@@ -158,12 +158,14 @@ STOPS=$([ -n "$all" ] && echo 40 || echo 10)
 FOLDERS=$([ -n "$all" ] && echo 5 || echo 2)
 FAULTS=$([ -n "$all" ] && echo all)
 export STOPS FOLDERS FAULTS ALL=$all
-# Those that take more than half a minute are for --all; the longest ones first, so that none of
-# them is left alone at the end.
+# Those that take more than a quarter of a minute alone are for --all; the longest ones first, so
+# that none of them is left alone at the end.
 names=(image add_algorithm gymnasium cuda_orders export diagnosis hostile cuda serve slurm
   parameters tls everyday cuda_compiles fleet python_package box_actions watch trackers sweep
   spare_learners learners_hosts learners_mpi fleet_ssh gpu_check bundle own_env replay desk
-  wrappers replay_file)
+  wrappers replay_file learners learners_gpu module guarded metrics images after endings
+  python_actor kubernetes run_folder pixels floods locale instruction_sets masks interpreters
+  tensorboard)
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -v '/lib\.sh$' | sort | uniq -u)
