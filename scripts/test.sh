@@ -202,6 +202,8 @@ run_silently() {
   return $code
 }
 
+# As many as there are cores: each has its time limit, and hardly waits.
+export UNIT_JOBS=$(nproc)
 export TSAN_OPTIONS="suppressions='$root/tests/tsan.supp' ${TSAN_OPTIONS:-}"
 for mode in asan tsan; do
   begin "unit tests, $mode"
