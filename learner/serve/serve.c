@@ -16,7 +16,7 @@ enum {
   EXPIRE_US = 1000000,
   LONG_US = 100000,
   NAP_US = 5000,
-  IDLE_POLLS = 8,
+  IDLE_POLLS = 3,
   CONTROL_US = 5000, /* of the main loop's time for Joins and Status, each time */
   TURN_US = 20000,   /* a queue thread that has not turned for longer moves no bytes */
   CALM_US = 2000000, /* without a call: the next one is not near, most likely */
@@ -97,14 +97,13 @@ static int read_all(const struct queue *queue) {
 static int poll_inline(const struct queue *queue, int64_t deadline_us) {
   const struct serve *serve = queue->serve;
   bool computes = inference_running(serve->inference) > 0;
-  bool sleeps = !computes && batcher_waits_out(serve->batcher);
-  int handled = rpc_server_poll(serve->server, queue->index, computes || sleeps ? 0 : deadline_us);
-  if (handled == 0 && computes) sched_yield();
-  if (handled == 0 && sleeps) {
+  if (!computes && batcher_waits_out(serve->batcher)) {
     int64_t left_us = deadline_us - clock_now_us();
     if (left_us > 0) clock_sleep_us(left_us < NAP_US ? left_us : NAP_US);
-    handled = read_all(queue);
+    return read_all(queue);
   }
+  int handled = rpc_server_poll(serve->server, queue->index, computes ? 0 : deadline_us);
+  if (handled == 0 && computes) sched_yield();
   return handled;
 }
 

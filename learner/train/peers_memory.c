@@ -3,7 +3,8 @@
  * A learner holds the lock in its slot while it runs: the kernel marks the lock where its process
  * ends, however it does, so that a process number that is used again deceives nobody. Arrays go
  * through the areas in chunks that stay in the caches, and every learner adds up its share of each
- * chunk. */
+ * chunk; a small one whole, for which no second meeting is needed. Of each area there are two, in
+ * turn: a learner that writes into one has met all since they read it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,12 +23,16 @@
 #include "common/base/clock.h"
 #include "learner/train/peers_way.h"
 
-enum { AREA_BYTES = 1 << 20, LOOK_MS = 50 };
+enum {
+  AREA_BYTES = 1 << 19,
+  WHOLE_BYTES = 1 << 19, /* of all learners: to add them up takes no longer than a meeting */
+  LOOK_MS = 50
+};
 
 struct slot {
   pthread_mutex_t runs;     /* robust; held by the learner's main thread */
   _Atomic uint32_t meeting; /* that it has come to; 0: none yet */
-  double weight;
+  double weight[2];         /* as the areas */
 };
 
 struct shared {
@@ -40,8 +45,9 @@ struct shared {
 struct memory {
   struct peers peers; /* first */
   struct shared *shared;
-  char *area; /* (learners + 1, AREA_BYTES): the last one has the sums */
+  char *area; /* (learners + 1, 2, AREA_BYTES): the last ones have the sums */
   size_t bytes;
+  int turn; /* of the areas that are in use */
   uint32_t meeting;
   bool came; /* its lock is held */
 };
@@ -51,7 +57,7 @@ static struct memory *memory_of(struct peers *peers) {
 }
 
 static char *area_of(const struct memory *self, int rank) {
-  return self->area + (size_t)rank * AREA_BYTES;
+  return self->area + (size_t)(2 * rank + self->turn) * AREA_BYTES;
 }
 
 /* ---- meetings */
@@ -126,47 +132,54 @@ static enum status meet(struct memory *self) {
   return wait_for_all(self);
 }
 
-/* ---- what goes through the areas: in each of these the second meeting ends the reading */
+/* ---- what goes through the areas; each of these takes the other ones */
 
 static enum status gather(struct peers *peers, void *all, const void *mine, size_t bytes) {
   struct memory *self = memory_of(peers);
+  self->turn ^= 1;
   memcpy(area_of(self, peers->of_device.rank), mine, bytes);
   if (meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < peers->of_device.learners; r++)
     memcpy((char *)all + (size_t)r * bytes, area_of(self, r), bytes);
-  return meet(self);
+  return STATUS_OK;
 }
 
 static enum status broadcast(struct peers *peers, void *bytes, size_t count) {
   struct memory *self = memory_of(peers);
+  self->turn ^= 1;
   if (peers->of_device.rank == 0) memcpy(area_of(self, 0), bytes, count);
   if (meet(self) != STATUS_OK) return peers->status;
   memcpy(bytes, area_of(self, 0), count);
-  return meet(self);
+  return STATUS_OK;
 }
 
-/* It ends without one: the next array is brought to areas that all have read, and its sums are
- * made once all have brought theirs, and so have copied these. */
+/* What each adds up: its share, or all, with the same bits. */
+static struct peers_share part_of(const struct peers *peers, int rank, size_t n, bool whole) {
+  return whole ? (struct peers_share){0, n} : peers_share(peers, rank, n);
+}
+
 static enum status mean(struct peers *peers, char *numbers, size_t n, size_t scaled,
                         size_t real_bytes, double weight) {
   struct memory *self = memory_of(peers);
   int rank = peers->of_device.rank, learners = peers->of_device.learners;
+  bool whole = n * real_bytes * (size_t)learners <= WHOLE_BYTES;
+  self->turn ^= 1;
   char *sums = area_of(self, learners);
   const char *part[PEERS_MAX];
   double weights = 0;
-  self->shared->slot[rank].weight = weight;
-  for (int r = 0; r < learners; r++)
-    if (r != rank)
-      peers_scale(area_of(self, rank), numbers, peers_share(peers, r, n), scaled, real_bytes,
+  self->shared->slot[rank].weight[self->turn] = weight;
+  for (int r = 0; r < (whole ? 1 : learners); r++)
+    if (whole || r != rank)
+      peers_scale(area_of(self, rank), numbers, part_of(peers, r, n, whole), scaled, real_bytes,
                   weight);
   if (meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < learners; r++) {
-    weights += self->shared->slot[r].weight;
+    weights += self->shared->slot[r].weight[self->turn];
     part[r] = area_of(self, r);
   }
-  const struct peers_sum sum = {numbers, sums, part};
-  peers_add(peers, &sum, peers_share(peers, rank, n), scaled, real_bytes, weight, weights);
-  if (meet(self) != STATUS_OK) return peers->status;
+  const struct peers_sum sum = {numbers, whole ? numbers : sums, part};
+  peers_add(peers, &sum, part_of(peers, rank, n, whole), scaled, real_bytes, weight, weights);
+  if (whole || meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < learners; r++) {
     struct peers_share share = peers_share(peers, r, n);
     if (r != rank)
@@ -213,7 +226,7 @@ static enum status check_file(struct memory *self, struct error *error) {
 static enum status map(struct memory *self, int fd, struct error *error) {
   struct stat now;
   size_t areas = (sizeof(struct shared) + 4095) & ~(size_t)4095;
-  self->bytes = areas + (size_t)(self->peers.of_device.learners + 1) * AREA_BYTES;
+  self->bytes = areas + (size_t)(self->peers.of_device.learners + 1) * 2 * AREA_BYTES;
   const char *path = self->peers.config.path;
   if (flock(fd, LOCK_EX) != 0 || fstat(fd, &now) != 0)
     return status_fail(error, STATUS_IO, "cannot lock %s: %s", path, strerror(errno));
