@@ -317,6 +317,7 @@ $(BUILD)/obj/learner/device/cpu/cpu_kernels_%.o: $(KERNEL_SRC)
 
 # Sums of arrays, which -O2 takes number by number. A fused multiply-add would round a learner's own
 # part otherwise than the others do.
+# Each learner adds up small sums for itself: to the same bits only without contraction.
 $(BUILD)/obj/learner/train/peers.o: CFLAGS += -ffp-contract=off $(if $(filter -O2,$(MODE_FLAGS)),-O3)
 
 # The reference device: one file, two precisions.

@@ -138,15 +138,17 @@ static bool has_ended(void *context, int rank) {
   return info.si_pid == pid;
 }
 
-/* Tells the supervisor, which is that of all learners of one host, and kills one that is stopped.
- * The supervisor may end the first learner then, which is a signal for the others: hence the reason
- * of their stop before it. */
+/* Says where its log is, tells the supervisor, which is that of all learners of one host, and kills
+ * one that is stopped. The supervisor may end the first learner then, which is a signal for the
+ * others: hence the reason of their stop before it. */
 static void on_lost(void *context, int rank, bool silent) {
   const struct run *run = context;
   if (run->options->learners_at[0] || run->options->learners_mpi) return;
   if (run->progress) progress_stop(run->progress, STOP_ERROR);
   notify_send_number(silent ? NOTICE_LEARNER_SILENT : NOTICE_LEARNER_ENDED, rank + 1);
   pid_t process = rank < run->options->learners ? run->learner_process[rank] : 0;
+  if (process > 0)
+    log_warn("the log of learner %d is %s/logs/learner-%d.log", rank, run->folder.path, rank);
   if (silent && process > 0) kill(process, SIGKILL);
 }
 

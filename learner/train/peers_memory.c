@@ -141,7 +141,8 @@ static enum status gather(struct peers *peers, void *all, const void *mine, size
   if (meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < peers->of_device.learners; r++)
     memcpy((char *)all + (size_t)r * bytes, area_of(self, r), bytes);
-  return STATUS_OK;
+  /* Else a decision to stop would hide the end of one that was killed after it had come. */
+  return meet(self);
 }
 
 static enum status broadcast(struct peers *peers, void *bytes, size_t count) {

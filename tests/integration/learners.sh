@@ -65,7 +65,8 @@ rm -rf run
 
 longest=0
 now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
-for round in $(seq "${ROUNDS:-6}"); do
+rounds=${ROUNDS:-$([ -n "${SLOW_TESTS:-}" ] && echo 20 || echo 6)}
+for round in $(seq "$rounds"); do
   killed=$((round % 2))
   resume=--resume
   [ "$round" -gt 1 ] || resume=--no_resume
@@ -88,11 +89,12 @@ for round in $(seq "${ROUNDS:-6}"); do
     pass_if "round $round: the run fails, and names it" is "$code $(json run/result.json reason)" \
       "1 error"
     pass_if "round $round: the log does, too" says "learner 1 of 2 has ended"
+    pass_if "round $round: and where the log of that one is" says "run/logs/learner-1.log"
   else
     pass_if "round $round: learner 1 names it" log_of_1 "learner 0 of 2 has ended"
   fi
 done
-echo "after ${ROUNDS:-6} kills the others ended within $longest ms"
+echo "after $rounds kills the others ended within $longest ms"
 pass_if "each time within 10 s" [ "$longest" -le 10000 ]
 cartpole --learners=2 --resume --total_steps=1e9
 pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"

@@ -63,6 +63,18 @@ all_played() {
 pass_if "with actors on each node, whose logs are in the run folder" all_played
 pass_if "its credentials go with it" eval '! ls "$(run_of "$job")" | grep -q credentials'
 
+# ---- as docs/cluster.md has it: solved on three nodes, and played
+if [ -n "${ALL:-}" ]; then
+  submit "$batch" cartpole vtrace --target_return=475
+  pass_if "a job of three nodes solves its environment" ends "$job" COMPLETED
+  pass_if "and ends by that" is "$(result "$job" reason)" target_return
+  plays_well() {
+    "$tree/scripts/eval.sh" "$(run_of "$job")" --episodes=10 >out 2>err
+    awk -F= '/^return_mean=/ {found = $2 >= 450} END {exit !found}' RS=' ' out
+  }
+  pass_if "eval.sh plays what it learned" plays_well
+fi
+
 # ---- a requeue, a lost node, scancel
 submit "$batch" cartpole vtrace --total_steps=1e9 --step_delay_us=1000 --checkpoint_secs=1000 \
   --reconnect_s=3 "${small[@]}"

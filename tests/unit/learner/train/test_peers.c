@@ -17,13 +17,14 @@
 enum { P = 300001, SUMS = 3, ALL = P + SUMS, SHOWN = 64 };
 
 /* Other ones in each round, so that no sum can be made of those of the round before. */
-enum { ROUNDS = 3 };
+enum { ROUNDS = 3, AREA = 1 << 19 };
 static double number_of(int rank, size_t i, int round) {
   return sin((double)i + round) * (rank + 1) + (i % 97 == 0 ? 1e7 * (rank == 1 ? -1 : 1) : 0);
 }
 
-static double weight_of(int rank) {
-  return rank == 0 ? 0.25 : rank;
+/* Another one in each round, and 0 in some. */
+static double weight_of(int rank, int round) {
+  return rank == 0 ? 0.25 : (rank + round) % 4;
 }
 
 /* Which of the numbers are shown: some of each part. */
@@ -35,7 +36,7 @@ static void reduce_doubles(struct peers_world *w, struct peers *peers, int rank)
   double *x = check_alloc(ALL, sizeof(*x));
   for (int round = 0; round < ROUNDS; round++) {
     for (size_t i = 0; i < ALL; i++) x[i] = number_of(rank, i, round);
-    peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
+    peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank, round));
   }
   for (int i = 0; i < SHOWN; i++) w->result[rank].number[i] = x[shown(i)];
 }
@@ -44,7 +45,7 @@ static void reduce_floats(struct peers_world *w, struct peers *peers, int rank) 
   float *x = check_alloc(ALL, sizeof(*x));
   for (int round = 0; round < ROUNDS; round++) {
     for (size_t i = 0; i < ALL; i++) x[i] = (float)number_of(rank, i, round);
-    peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank));
+    peers_mean(peers, x, P, SUMS, sizeof(*x), weight_of(rank, round));
   }
   for (int i = 0; i < SHOWN; i++) w->result[rank].number[i] = (double)x[shown(i)];
 }
@@ -52,8 +53,8 @@ static void reduce_floats(struct peers_world *w, struct peers *peers, int rank) 
 static double expected_double(int learners, size_t i) {
   double sum = 0, weights = 0;
   for (int r = 0; r < learners; r++) {
-    weights += weight_of(r);
-    sum += (i < P ? weight_of(r) : 1) * number_of(r, i, ROUNDS - 1);
+    weights += weight_of(r, ROUNDS - 1);
+    sum += (i < P ? weight_of(r, ROUNDS - 1) : 1) * number_of(r, i, ROUNDS - 1);
   }
   return i < P ? sum * (1 / weights) : sum;
 }
@@ -62,8 +63,8 @@ static double expected_float(int learners, size_t i) {
   float sum = 0;
   double weights = 0;
   for (int r = 0; r < learners; r++) {
-    weights += weight_of(r);
-    sum += (i < P ? (float)weight_of(r) : 1) * (float)number_of(r, i, ROUNDS - 1);
+    weights += weight_of(r, ROUNDS - 1);
+    sum += (i < P ? (float)weight_of(r, ROUNDS - 1) : 1) * (float)number_of(r, i, ROUNDS - 1);
   }
   return (double)(i < P ? sum * (float)(1 / weights) : sum);
 }
@@ -83,6 +84,51 @@ static void sums_are_made_in_the_order_of_ranks(void **state) {
             fail_msg("learner %d of %d, number %zu: %.17g, expected %.17g", r, learners, shown(i),
                      w.result[r].number[i], expected);
         }
+      peers_world_destroy(&w);
+    }
+}
+
+/* One small array behind another, which learners add up whole up to a size, and what is about an
+ * area's: how many numbers are not those of a loop in the order of ranks. */
+static double small_number(int rank, size_t i, int round) {
+  return (double)((i * 31 + (size_t)(rank * 17 + round * 7)) % 1009) / 7 - rank;
+}
+
+#define REDUCE_SMALL(NUMBER)                                                                      \
+  static void reduce_small_##NUMBER(struct peers_world *w, struct peers *peers, int rank) {       \
+    size_t learners = (size_t)peers_learners(peers), whole = AREA / sizeof(NUMBER) / learners;    \
+    size_t area = AREA / sizeof(NUMBER);                                                          \
+    size_t sizes[] = {1, 2, 5, 1000, whole - 1, whole, whole + 1, 3, area, 1, area + 1, 7, 4, 2}; \
+    NUMBER *x = check_alloc(area + 1, sizeof(*x));                                                \
+    for (int round = 0; round < 70; round++) {                                                    \
+      size_t n = sizes[round % 14], means = n - n / 3;                                            \
+      for (size_t i = 0; i < n; i++) x[i] = (NUMBER)small_number(rank, i, round);                 \
+      peers_mean(peers, x, means, n - means, sizeof(*x), weight_of(rank, round));                 \
+      double weights = 0;                                                                         \
+      for (size_t r = 0; r < learners; r++) weights += weight_of((int)r, round);                  \
+      for (size_t i = 0; i < n; i++) {                                                            \
+        NUMBER sum = 0;                                                                           \
+        for (int r = 0; r < (int)learners; r++)                                                   \
+          sum +=                                                                                  \
+              (NUMBER)(i < means ? weight_of(r, round) : 1) * (NUMBER)small_number(r, i, round);  \
+        w->result[rank].number[0] += x[i] != (i < means ? sum * (NUMBER)(1 / weights) : sum);     \
+      }                                                                                           \
+      w->result[rank].number[1] += 1;                                                             \
+    }                                                                                             \
+  }
+REDUCE_SMALL(float)
+REDUCE_SMALL(double)
+
+static void small_sums_are_made_in_the_order_of_ranks(void **state) {
+  (void)state;
+  for (int learners = 1; learners <= WORLD_MOST; learners++)
+    for (int doubles = 0; doubles < 2; doubles++) {
+      struct peers_world w = peers_world_create(learners);
+      peers_world_run_all(&w, doubles ? reduce_small_double : reduce_small_float);
+      for (int r = 0; r < learners; r++) {
+        assert_true(w.result[r].number[0] == 0);
+        assert_true(w.result[r].number[1] == 70);
+      }
       peers_world_destroy(&w);
     }
 }
@@ -338,6 +384,7 @@ static int by_net(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       BOTH(sums_are_made_in_the_order_of_ranks),
+      BOTH(small_sums_are_made_in_the_order_of_ranks),
       BOTH(all_see_what_each_one_brings),
       BOTH(a_learner_that_is_killed_stops_the_others),
       BOTH(a_learner_that_does_not_answer_is_given_up),
