@@ -154,24 +154,21 @@ static enum status broadcast(struct peers *peers, void *bytes, size_t count) {
   return STATUS_OK;
 }
 
-/* What each adds up: its share, or all, with the same bits. */
-static struct peers_share part_of(const struct peers *peers, int rank, size_t n, bool whole) {
-  return whole ? (struct peers_share){0, n} : peers_share(peers, rank, n);
-}
-
+/* Each adds up its share, or all, to the same bits. */
 static enum status mean(struct peers *peers, char *numbers, size_t n, size_t scaled,
                         size_t real_bytes, double weight) {
   struct memory *self = memory_of(peers);
   int rank = peers->of_device.rank, learners = peers->of_device.learners;
   bool whole = n * real_bytes * (size_t)learners <= WHOLE_BYTES;
+  struct peers_share own = whole ? (struct peers_share){0, n} : peers_share(peers, rank, n);
   self->turn ^= 1;
   char *sums = area_of(self, learners);
   const char *part[PEERS_MAX];
   double weights = 0;
   self->shared->slot[rank].weight[self->turn] = weight;
-  for (int r = 0; r < (whole ? 1 : learners); r++)
+  for (int r = 0; r < learners; r++)
     if (whole || r != rank)
-      peers_scale(area_of(self, rank), numbers, part_of(peers, r, n, whole), scaled, real_bytes,
+      peers_scale(area_of(self, rank), numbers, peers_share(peers, r, n), scaled, real_bytes,
                   weight);
   if (meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < learners; r++) {
@@ -179,7 +176,7 @@ static enum status mean(struct peers *peers, char *numbers, size_t n, size_t sca
     part[r] = area_of(self, r);
   }
   const struct peers_sum sum = {numbers, whole ? numbers : sums, part};
-  peers_add(peers, &sum, part_of(peers, rank, n, whole), scaled, real_bytes, weight, weights);
+  peers_add(peers, &sum, own, scaled, real_bytes, weight, weights);
   if (whole || meet(self) != STATUS_OK) return peers->status;
   for (int r = 0; r < learners; r++) {
     struct peers_share share = peers_share(peers, r, n);
