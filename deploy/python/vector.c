@@ -133,18 +133,20 @@ int acorn_vector_step(struct acorn_vector *self, void *const *observation, float
                       uint8_t *terminated, uint8_t *truncated, const void *action, char *error,
                       size_t error_bytes) {
   char reason[512] = "it has failed";
+  const size_t bytes = self->action_bytes;
   void *tensor[SPACE_MAX_TENSORS];
   struct acorn_row row;
+  for (int k = 0; k < self->count; k++) /* all or none steps */
+    if (!self->over[k] && !has_action(&self->space, (const char *)action + (size_t)k * bytes))
+      return fail(error, error_bytes, k, "an action that its action space does not have");
   for (int k = 0; k < self->count; k++) {
-    const char *chosen = (const char *)action + (size_t)k * self->action_bytes;
+    const char *chosen = (const char *)action + (size_t)k * bytes;
     reward[k] = 0;
     terminated[k] = truncated[k] = 0;
     if (self->over[k]) {
       if (reset_one(self, observation, NULL, k, error, error_bytes) != 0) return -1;
       continue;
     }
-    if (!has_action(&self->space, chosen))
-      return fail(error, error_bytes, k, "an action that its action space does not have");
     place_row(self, &row, tensor, observation, k);
     if (self->env->step(self->instance[k], chosen, &row, reason, sizeof(reason)) != 0)
       return drop(self, k, error, error_bytes, reason);

@@ -13,7 +13,7 @@
 #include "learner/run/run_environment.h"
 #include "learner/run/run_parts.h"
 
-enum { MAX_CANDIDATES = 1024, MAX_FAILURES = 8, MAX_RETIRED = 4 };
+enum { MAX_CANDIDATES = 1024, MAX_RETIRED = 4 };
 
 /* A version that could not be loaded: not tried again before its file changes. */
 struct failure {
@@ -38,7 +38,7 @@ struct model {
   struct model_policy policy;
   struct version *versions; /* by number, the largest first; retired ones among them */
   int num_failures;
-  struct failure failure[MAX_FAILURES];
+  struct failure failure[MAX_CANDIDATES];
 };
 
 const char *model_name(const struct model *model) {
@@ -165,10 +165,12 @@ static void find_file(const struct model *model, int64_t number, char folder[PAT
 }
 
 /* What could be loaded. A folder that has gone takes no version with it: what is served stays. Nor
- * does a run's next best checkpoint, for which the file of the one before goes. */
+ * does a run's next best checkpoint, for which the file of the one before goes, where the policy
+ * bounds how many there are. */
 static void find_candidates(struct model *model, struct candidates *candidates) {
   char folder[PATH_MAX];
   bool specific = model->policy.num_specific > 0, is_there;
+  bool outlive_files = model->is_run && model->policy.latest != INT_MAX;
   snprintf(folder, sizeof(folder), model->is_run ? "%.3000s/checkpoints" : "%.3000s",
            model->config->path);
   if (!model->is_run) {
@@ -181,7 +183,7 @@ static void find_candidates(struct model *model, struct candidates *candidates) 
     log_warn("model %s: there is nothing in %s any more; what is loaded is served on",
              model->config->name, folder);
   model->vanished = !is_there;
-  for (const struct version *v = model->versions; v && (!is_there || model->is_run); v = v->next)
+  for (const struct version *v = model->versions; v && (!is_there || outlive_files); v = v->next)
     if (!v->is_retired) add(candidates, v->number);
 }
 
@@ -203,6 +205,21 @@ static void forget_failure(struct model *model, struct failure *failure) {
   if (failure) *failure = model->failure[--model->num_failures];
 }
 
+static bool is_among(const int64_t *numbers, int count, int64_t number) {
+  for (int i = 0; i < count; i++)
+    if (numbers[i] == number) return true;
+  return false;
+}
+
+/* Forgets those whose folder or file has gone. */
+static void forget_failures(struct model *model, const struct candidates *candidates) {
+  pthread_mutex_lock(&model->lock);
+  for (int i = model->num_failures - 1; i >= 0; i--)
+    if (!is_among(candidates->number, candidates->count, model->failure[i].number))
+      forget_failure(model, &model->failure[i]);
+  pthread_mutex_unlock(&model->lock);
+}
+
 static void note_failure(struct model *model, int64_t number, const struct timespec *changed,
                          const struct error *error) {
   log_warn("model %s: version %lld cannot be served: %s", model->config->name, (long long)number,
@@ -210,9 +227,7 @@ static void note_failure(struct model *model, int64_t number, const struct times
   metric_add(model->metrics->failures, 1);
   pthread_mutex_lock(&model->lock);
   struct failure *failure = find_failure(model, number);
-  if (!failure && model->num_failures < MAX_FAILURES)
-    failure = &model->failure[model->num_failures++];
-  if (!failure) failure = &model->failure[0];
+  if (!failure) failure = &model->failure[model->num_failures++];
   *failure = (struct failure){number, *changed, *error};
   pthread_mutex_unlock(&model->lock);
 }
@@ -272,12 +287,6 @@ static bool load(struct model *model, int64_t number) {
   return true;
 }
 
-static bool is_wanted(const int64_t *wanted, int count, int64_t number) {
-  for (int i = 0; i < count; i++)
-    if (wanted[i] == number) return true;
-  return false;
-}
-
 /* A version that goes keeps its sequences for a while; the oldest of many goes at once. */
 static void close_retired(struct model *model, int64_t now_us) {
   int retired = 0;
@@ -306,15 +315,16 @@ void model_poll(struct model *model, int64_t now_us) {
   int64_t *wanted = check_alloc(MAX_CANDIDATES, sizeof(*wanted));
   int count = 0;
   find_candidates(model, candidates);
+  forget_failures(model, candidates);
   for (int i = 0; i < candidates->count; i++) {
     int64_t number = candidates->number[i];
-    bool chosen = policy->num_specific ? is_wanted(policy->specific, policy->num_specific, number)
+    bool chosen = policy->num_specific ? is_among(policy->specific, policy->num_specific, number)
                                        : count < policy->latest;
     if (chosen && load(model, number)) wanted[count++] = number;
   }
   pthread_mutex_lock(&model->lock);
   for (struct version *v = model->versions; v && count > 0; v = v->next)
-    if (!is_wanted(wanted, count, v->number)) v->is_retired = true;
+    if (!is_among(wanted, count, v->number)) v->is_retired = true;
   pthread_mutex_unlock(&model->lock);
   close_retired(model, now_us);
   free(wanted);
@@ -329,47 +339,71 @@ static bool is_run(const char *folder) {
   return access(file, F_OK) == 0;
 }
 
-/* The run folder that the model's environment is asked by. */
-static enum status find_first_run(struct model *model, char folder[PATH_MAX], struct error *error) {
-  struct candidates *candidates = check_alloc(1, sizeof(*candidates));
-  snprintf(folder, PATH_MAX, "%s", model->config->path);
-  bool found = model->is_run = is_run(folder);
-  if (!found) (void)scan(candidates, folder, "");
-  for (int i = 0; i < candidates->count && !found; i++) {
-    snprintf(folder, PATH_MAX, "%.3000s/%lld", model->config->path,
-             (long long)candidates->number[i]);
-    found = is_run(folder);
-  }
-  free(candidates);
-  if (found) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID,
-                     "%s is no run folder, nor a folder with run folders of numbers: there is "
-                     "neither config.txt nor 1/config.txt in it",
-                     model->config->path);
-}
+static const struct run nothing = {.folder = {.pin = -1, .lock = -1}, .evaluates = true};
 
-enum status model_open(struct model **out, const struct model_config *config,
-                       const struct model_metrics *metrics, struct error *error) {
-  struct model *model = check_alloc(1, sizeof(*model));
-  char folder[PATH_MAX];
-  model->config = config;
-  model->metrics = metrics;
-  model->policy = config->policy;
-  pthread_mutex_init(&model->lock, NULL);
-  *out = model;
+/* Asks a run folder for what its versions have in common. */
+static enum status describe(struct model *model, const char *folder, struct error *error) {
   struct run *run = &model->run;
-  *run = (struct run){
-      .options = &model->options, .folder = {.pin = -1, .lock = -1}, .evaluates = true};
-  enum status status = find_first_run(model, folder, error);
-  if (status != STATUS_OK) options_init(&learner_options_table, &model->options);
-  if (status == STATUS_OK) status = read_run(model, &model->options, folder, error);
+  run_destroy(run);
+  options_deinit(&learner_options_table, &model->options);
+  *run = nothing;
+  run->options = &model->options;
+  enum status status = read_run(model, &model->options, folder, error);
   if (status == STATUS_OK) {
     run->agent = algorithms_find(model->options.agent);
     status = run_find_environment(run, &model->options, error);
   }
   if (status == STATUS_OK) status = run_make_network(run, error);
+  return status;
+}
+
+/* By the largest number that can be described, of those that are named where some are: one that
+ * cannot must not keep the others from being served. Errors: those of the first. */
+static enum status describe_any(struct model *model, bool named, bool *tried, struct error *error) {
+  struct candidates *candidates = check_alloc(1, sizeof(*candidates));
+  const struct model_policy *policy = &model->policy;
+  enum status status = STATUS_NOT_FOUND;
+  (void)scan(candidates, model->config->path, "");
+  for (int i = 0; i < candidates->count && status != STATUS_OK; i++) {
+    int64_t number = candidates->number[i];
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.3000s/%lld", model->config->path, (long long)number);
+    if ((named && !is_among(policy->specific, policy->num_specific, number)) || !is_run(folder))
+      continue;
+    status = describe(model, folder, *tried ? NULL : error);
+    *tried = true;
+  }
+  free(candidates);
+  return status;
+}
+
+static enum status describe_first(struct model *model, struct error *error) {
+  const char *path = model->config->path;
+  bool tried = false;
+  model->is_run = is_run(path);
+  if (model->is_run) return describe(model, path, error);
+  enum status status = describe_any(model, model->policy.num_specific > 0, &tried, error);
+  if (!tried) status = describe_any(model, false, &tried, error); /* named ones may still come */
+  if (tried) return status;
+  return status_fail(error, STATUS_INVALID,
+                     "%s is no run folder, nor a folder with run folders of numbers: there is "
+                     "neither config.txt nor 1/config.txt in it",
+                     path);
+}
+
+enum status model_open(struct model **out, const struct model_config *config,
+                       const struct model_metrics *metrics, struct error *error) {
+  struct model *model = check_alloc(1, sizeof(*model));
+  model->config = config;
+  model->metrics = metrics;
+  model->policy = config->policy;
+  pthread_mutex_init(&model->lock, NULL);
+  *out = model;
+  model->run = nothing;
+  options_init(&learner_options_table, &model->options);
+  enum status status = describe_first(model, error);
   if (status != STATUS_OK) return status;
-  served_describe(&model->signature, run);
+  served_describe(&model->signature, &model->run);
   model_poll(model, clock_now_us());
   if (!model->versions)
     log_warn("model %s: there is no version yet in %s", config->name, config->path);
@@ -428,8 +462,14 @@ static enum status no_version(const struct model *model, int64_t number, struct 
 static struct version *choose(const struct model *model, int64_t number,
                               const struct request *request) {
   bool goes_on = request && request->sequence[0] && !request->start;
-  for (struct version *v = model->versions; v && goes_on; v = v->next)
-    if ((number < 0 || v->number == number) && version_has(v, request->sequence)) return v;
+  struct version *last = NULL;
+  int64_t last_us = -1;
+  for (struct version *v = model->versions; v && goes_on; v = v->next) {
+    if (number >= 0 && v->number != number) continue;
+    int64_t used_us = version_used_us(v, request->sequence);
+    if (used_us > last_us) last = v, last_us = used_us;
+  }
+  if (last) return last; /* it may have begun anew in another version */
   for (struct version *v = model->versions; v; v = v->next)
     if (!v->is_retired && (number < 0 || v->number == number)) return v;
   return NULL;

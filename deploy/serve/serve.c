@@ -83,6 +83,7 @@ static const struct option_table table = {
 
 struct serve {
   struct serve_options options;
+  struct model_policy policy; /* --policy */
   struct models_file file;
   struct stat file_seen;
   struct model *model[MODELS_MAX];
@@ -96,14 +97,14 @@ struct serve {
 
 /* ---- the models */
 
-static struct model_config usual(const struct serve *self, struct model_policy policy) {
+static struct model_config usual(const struct serve *self) {
   const struct serve_options *options = &self->options;
   return (struct model_config){.checkpoint = options->checkpoint,
                                .env = options->env,
                                .env_args = options->env_args,
                                .device = options->device,
                                .code = options->code,
-                               .policy = policy,
+                               .policy = self->policy,
                                .limits = {.max_batch = (int)options->max_batch_size,
                                           .delay_us = options->batch_delay_us,
                                           .max_queue = (int)options->max_queue,
@@ -127,10 +128,9 @@ static enum status take_word(struct model_config *config, char *word, struct err
 
 static enum status name_models(struct serve *self, int num_words, char **words,
                                struct error *error) {
-  struct model_policy policy = {0};
-  enum status status = model_parse_policy(&policy, self->options.policy, error);
+  enum status status = model_parse_policy(&self->policy, self->options.policy, error);
   if (status != STATUS_OK) return status;
-  struct model_config config = usual(self, policy);
+  struct model_config config = usual(self);
   bool has_file = self->options.models[0] != '\0';
   if (has_file == (num_words > 0) || num_words > MODELS_MAX)
     return status_fail(error, STATUS_INVALID, "name one or more run folders, or --models=FILE");
@@ -183,7 +183,7 @@ static enum status open_models(struct serve *self, struct error *error) {
 /* Policies and labels of models that are there; a file that is wrong changes nothing. */
 static void read_file_again(struct serve *self) {
   struct models_file *next = check_alloc(1, sizeof(*next));
-  struct model_config config = usual(self, (struct model_policy){.latest = 1});
+  struct model_config config = usual(self);
   struct error error;
   if (models_file_read(next, self->options.models, &config, &error) != STATUS_OK)
     log_warn("%s; the file as it was before stays in force", error.text);

@@ -230,12 +230,13 @@ void version_begin(struct version *version) {
   pthread_mutex_unlock(&version->lock);
 }
 
-bool version_has(struct version *version, const char *sequence) {
+int64_t version_used_us(struct version *version, const char *sequence) {
   pthread_mutex_lock(&version->lock);
-  bool has =
-      version->served.signature->remembers && sequences_find(&version->sequences, sequence) >= 0;
+  int slot =
+      version->served.signature->remembers ? sequences_find(&version->sequences, sequence) : -1;
+  int64_t used_us = slot >= 0 ? version->sequences.slot[slot].used_us : -1;
   pthread_mutex_unlock(&version->lock);
-  return has;
+  return used_us;
 }
 
 int version_sequences(struct version *version, int64_t since_us) {

@@ -3,7 +3,8 @@
  * delay it waits for more.
  *
  * Upstream: model.h. Downstream: served.h, sequences.h.
- * Threads: version_open, version_close: main. version_submit, version_begin, version_has: any. One
+ * Threads: version_open, version_close: main. version_submit, version_begin, version_used_us:
+ * any. One
  * at a time computes: its own, or one that begins a small batch.
  * Invariant: two steps of a sequence are never in one batch, and run in the order of their
  * submission. */
@@ -73,8 +74,8 @@ MUST_CHECK enum status version_submit(struct version *version, struct request *r
 /* After one or more of version_submit: what waits is computed, by the version's thread or, if it
  * takes little, a batch of it before this returns. */
 void version_begin(struct version *version);
-/* Whether the sequence goes on here. */
-bool version_has(struct version *version, const char *sequence);
+/* When a sequence that goes on here had its last request; -1: it does not. */
+int64_t version_used_us(struct version *version, const char *sequence);
 /* How many sequences go on here, once those idle since then have ended. */
 int version_sequences(struct version *version, int64_t since_us);
 

@@ -35,6 +35,7 @@ class Player:
         self.session = onnxruntime.InferenceSession(path, options)
         self.outputs = [x.name for x in self.session.get_outputs()]
         self.inputs = {x.name: x for x in self.session.get_inputs()}
+        self.squashes = self.session.get_modelmeta().custom_metadata_map["agent"] == "sac"
         (self.observation,) = set(self.inputs) - OWN
 
     def begin(self):
@@ -55,6 +56,8 @@ class Player:
         for name, output in (("state_in", "state_out"), ("previous_action", "mean")):
             if name in feed:
                 feed[name] = found.get(output, found["action"])
+        if "previous_action" in feed and self.squashes:
+            feed["previous_action"] = np.tanh(feed["previous_action"])
         return found["action"][0]
 
 

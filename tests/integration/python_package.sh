@@ -238,6 +238,11 @@ acorn train catch ppo 2 8 --total_steps=6k --seed=1 --logdir=frames --no_plot --
   --network=nature '--env_args={"size": 40}'
 acorn export frames
 pass_if "with stacked frames, rows that begin singly" check remembers frames catch 40
+plugins box_actions/target
+acorn train "$work/target.so" sac 1 8 --total_steps=1500 --seed=1 --hidden=32 --previous_action \
+  --logdir=squashed --no_plot
+acorn export squashed
+pass_if "sac's actions before, which tanh has squashed" check remembers squashed "$work/target.so" 0
 pass_if "what is no exported policy, what is NaN" check foreign run
 pass_if "acorn.Run: DataFrames, with pandas" check pandas run
 

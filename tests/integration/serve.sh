@@ -449,6 +449,23 @@ stops_well() {
 }
 pass_if "a stop under gRPC, as calls and as messages of streams" stops_well
 
+# ---- a sequence that begins anew after a roll-back
+mkdir memories && cp -r lstm memories/1 && cp -r lstm memories/2
+serve memories
+remembered() { # VERSION [PARAMETERS]: which answers the sequence
+  ask 200 "\"model_version\":\"$1\"" /v2/models/memories/infer -d '{"parameters":{"sequence_id":7
+    '"${2:-}"'},"inputs":[{"name":"signs","shape":[1,4],"datatype":"FP32","data":[0,0,0,1]},
+    {"name":"previous_reward","shape":[1],"datatype":"FP32","data":[0]}]}'
+}
+goes_back() {
+  remembered 2 ',"sequence_start":true' && remembered 2 || return
+  rm -r memories/2
+  wait_for 10 ask 200 '"versions":["1"]' /v2/models/memories && remembered 2 &&
+    remembered 1 ',"sequence_start":true' && remembered 1
+}
+pass_if "a roll-back: a sequence goes on where it is, and begins anew in the other" goes_back
+stop_serving
+
 # ---- a file of models: labels, a pin, a roll-back
 rm -rf gone models && mkdir models
 version 1 a
@@ -473,8 +490,27 @@ pass_if "a label moves" wait_for 10 eval 'labelled stable && [ "$answer" != "$st
 say_models specific:1 '{"stable": 1}'
 pass_if "a pin" wait_for 10 serves '"1"'
 pass_if "a label that is gone" ask 404 "no label 'canary'" /v1/models/m/labels/canary
+mv models/2 kept && version 2 random && mv kept models/3
+sed -i '1a option_of_2031 = 7' models/3/config.txt
+say_models all '{"stable": 1}'
+pass_if "of two that cannot be served the status tells" wait_for 10 ask 200 '"version":"3","state' \
+  /v1/models/m
+stop_serving
+serve --models=models.json
+pass_if "after a restart, too, they leave the others served" serves '"1"'
+rm -r models/3
+pass_if "a version that is gone is no more reported" \
+  wait_for 10 eval '! ask 200 "\"version\":\"3\"" /v1/models/m >/dev/null'
+echo '{"m": {"path": "models", "labels": {"stable": 1}}}' >models.json
+stop_serving
+rm -r models/2
+version 2 c
+serve --models=models.json --policy=all
+echo '{"m": {"path": "models", "labels": {"stable": 2}}}' >next.json && mv next.json models.json
+pass_if "a file that is changed has --policy, where it says none" \
+  wait_for 10 eval 'labelled stable && serves "\"2\",\"1\""'
 say_models nonsense '{}'
-pass_if "a wrong file changes nothing" eval 'wait_for 10 says "stays in force" && serves "\"1\""'
+pass_if "a wrong file changes nothing" eval 'wait_for 10 says "stays in force" && serves "\"2\",\"1\""'
 stop_serving
 pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" \
   --models=models.json

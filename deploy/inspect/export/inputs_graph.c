@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "deploy/inspect/export/policy_graph.h"
+#include "learner/learn/policy.h"
 #include "learner/network/images.h"
 
 /* Names that are not an observation's. Those of operators and parameters have a slash. */
@@ -55,8 +56,10 @@ static void add_mask(struct policy_graph *graph) {
 
 static void add_previous_action(struct policy_graph *graph) {
   const struct space *space = &graph->run->space;
-  const char *about = space->box ? "of the step before, as drawn: `mean` of the greedy policy"
-                                 : "`action` of the step before";
+  bool squashed = graph->run->policy == &policy_squashed_normal;
+  const char *about = squashed ? "of the step before, as drawn: tanh of the greedy policy's `mean`"
+                      : space->box ? "of the step before, as drawn: `mean` of the greedy policy"
+                                   : "`action` of the step before";
   struct onnx_shape shape = ONNX_SHAPE(ONNX_BATCH);
   if (space->box) shape.dim[shape.rank++] = space->box;
   if (space->choices.count) shape.dim[shape.rank++] = space->choices.count;

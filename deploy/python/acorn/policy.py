@@ -2,6 +2,7 @@
 import ctypes
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -59,12 +60,15 @@ def take_rows(tensors, observation):
         if not np.can_cast(given.dtype, tensor.dtype, "same_kind"):
             raise AcornError(f"{tensor.name} is {given.dtype}; it is {tensor}")
         with np.errstate(over="ignore"):
-            given = np.ascontiguousarray(given[None] if single else given, tensor.dtype)
-        if not np.isfinite(given).all():
+            given = given[None] if single else given
+            taken = np.ascontiguousarray(given, tensor.dtype)
+        if taken.dtype.kind in "iu" and not np.array_equal(taken, given):
+            raise AcornError(f"a number of {tensor.name} does not fit {tensor.dtype}")
+        if not np.isfinite(taken).all():
             raise AcornError("a number of the observation is NaN or infinite, or too large for "
                              f"{tensor.dtype}")
-        rows.append(given)
-        counts.add((len(given), single))
+        rows.append(taken)
+        counts.add((len(taken), single))
     if len(counts) != 1:
         raise AcornError("the parts of the observation have different numbers of rows")
     return rows, counts.pop()[1]
@@ -84,16 +88,17 @@ class Policy:
     of its file ("environment", "steps", "options")."""
 
     def __init__(self, path):
-        self._handle = None
+        self._handle, self._lock = None, threading.Lock()  # closed by one thread, used by others
         self._handle = call("policy_open", str(path).encode())
         self.space = Space(self.metadata("space"))
         self._state_bytes = library().acorn_policy_state_bytes(self._handle)
 
     def close(self):
         """Frees what it holds; it cannot act any more."""
-        handle, self._handle = self._handle, None
-        if handle:
-            library().acorn_policy_close(handle)
+        with self._lock:
+            handle, self._handle = self._handle, None
+            if handle:
+                library().acorn_policy_close(handle)
 
     def __del__(self):
         self.close()
@@ -103,8 +108,9 @@ class Policy:
             raise AcornError("this policy is closed")
 
     def metadata(self, name):
-        self._check_open()
-        text = library().acorn_policy_text(self._handle, name.encode())
+        with self._lock:
+            self._check_open()
+            text = library().acorn_policy_text(self._handle, name.encode())
         return None if text is None else text.decode()
 
     def act(self, observation, state=None, reward=None):
@@ -123,8 +129,10 @@ class Policy:
             reward = np.ascontiguousarray(np.broadcast_to(reward, count), np.float32)
         action = self.space.action_array(count)
         places = (ctypes.c_void_p * len(rows))(*(part.ctypes.data for part in rows))
-        call("policy_act", self._handle, action.ctypes.data, state.ctypes.data, places,
-             None if reward is None else reward.ctypes.data, count)
+        with self._lock:
+            self._check_open()
+            call("policy_act", self._handle, action.ctypes.data, state.ctypes.data, places,
+                 None if reward is None else reward.ctypes.data, count)
         return (action[0] if single else action), state
 
 
@@ -155,6 +163,8 @@ class OnnxPolicy:
         self._inputs = {x.name: (self._dtype(x), x.shape[1:]) for x in inputs}
         self._outputs = [x.name for x in self._session.get_outputs()]
         self._find_tensors()
+        # What the network was given as the action before: a box's on its scale of -1 to 1.
+        self._squashes = "mean" in self._outputs and self._metadata.get("agent") == "sac"
 
     @staticmethod
     def _dtype(tensor):
@@ -215,7 +225,8 @@ class OnnxPolicy:
             feed["previous_reward"] = np.array(np.broadcast_to(reward, count), np.float32)
         found = dict(zip(self._outputs, self._session.run(None, feed)))
         action = found["action"]
+        drawn = found.get("mean", action)
         state = self._pack({**feed, "state_in": found.get("state_out"),
-                            "previous_action": found.get("mean", action)}, count)
+                            "previous_action": np.tanh(drawn) if self._squashes else drawn}, count)
         action = action.astype(self.space.action_array(0).dtype)
         return (action[0] if single else action), state

@@ -42,7 +42,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                 "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
 
     def __init__(self, env, num_envs=1, env_args=None, render_mode=None):
-        self._handle, self._was_reset = None, False
+        self._handle, self._was_reset = None, np.zeros(num_envs, bool)
         self._handle = call("vector_open", str(env).encode(),
                             json.dumps(env_args or {}).encode(), num_envs)
         self.num_envs, self.render_mode = num_envs, render_mode
@@ -90,9 +90,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
     def reset(self, *, seed=None, options=None):
         self._check_open()
         super().reset(seed=seed if isinstance(seed, int) else None)
-        if seed is None and not self._was_reset:  # each another one, each time
+        if seed is None and not self._was_reset.all():  # each another one, each time
             seed = np.random.SeedSequence().generate_state(self.num_envs, np.uint32)
-        self._was_reset = True
         if seed is not None:
             whole = isinstance(seed, (int, np.integer))
             seeds = range(seed, seed + self.num_envs) if whole else seed
@@ -101,14 +100,16 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                 raise ValueError(f"{len(seed)} seeds for {self.num_envs} environments")
         mask = (options or {}).get("reset_mask")
         if mask is not None:
-            mask = np.ascontiguousarray(np.broadcast_to(mask, self.num_envs), bool)
+            # One that was never reset has nothing to show, and no seed.
+            mask = np.broadcast_to(mask, self.num_envs).astype(bool) | ~self._was_reset
         call("vector_reset", self._handle, self._places,
              None if seed is None else seed.ctypes.data, None if mask is None else mask.ctypes.data)
+        self._was_reset[:] = True
         return self._look(), {}
 
     def step(self, actions):
         self._check_open()
-        if not self._was_reset:
+        if not self._was_reset.all():
             raise AcornError("call reset before the first step")
         self._actions(actions)
         if self._step(*self._arguments) != 0:

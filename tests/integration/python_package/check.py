@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import acorn
 import numpy as np
@@ -86,7 +87,8 @@ def remembers(folder, name, size):
                           None if reward is None else reward[0])[0]
         action, state = policy.act(observation, state, reward)
         same, begun = other.act(observation, begun, reward)
-        assert np.array_equal(action, same) and alone == same[0], (action, same, alone)
+        assert np.allclose(action, same, rtol=0, atol=1e-5), (action, same)
+        assert np.allclose(alone, same[0], rtol=0, atol=1e-5), (alone, same)
         acts.append(action)
         observation, reward, terminated, truncated, _ = env.step(action)
         over = terminated | truncated | (random.random(5) < 0.1)
@@ -95,6 +97,9 @@ def remembers(folder, name, size):
     kept, zeros, none = (other.act(observation, x)[1] for x in (begun, np.zeros_like(begun), None))
     assert not np.array_equal(kept, zeros) and np.array_equal(zeros, none)
     raises("state has the shape", other.act, observation, begun[:2])
+    tensor = policy.space.tensors[0]
+    if tensor.dtype == np.uint8:
+        raises("does not fit uint8", policy.act, np.full(tensor.shape, 256, np.uint16))
 
 
 def foreign(folder):
@@ -142,6 +147,23 @@ def threads(folder):
     for thread in started:
         thread.join()
     assert not wrong, wrong
+    closed = []
+
+    def act_until_closed():
+        try:
+            while True:
+                policy.act(np.zeros((20_000, 4)))
+        except acorn.AcornError as error:
+            closed.append(str(error))
+
+    started = [threading.Thread(target=act_until_closed) for _ in range(2)]
+    for thread in started:
+        thread.start()
+    time.sleep(0.05)
+    policy.close()
+    for thread in started:
+        thread.join()
+    assert closed == ["this policy is closed"] * 2, closed
 
 
 def same():
@@ -224,6 +246,14 @@ def kinds():
     raises("call reset", fresh[0].step, [0, 0])
     starts = np.concatenate([env.reset()[0] for env in fresh])
     assert len(np.unique(starts[:, 0])) == 4  # without a seed each begins elsewhere
+    # With a mask, too, and those that were never reset begin with the others.
+    starts, _ = acorn.VectorEnv("cartpole", 3).reset(options={"reset_mask": [True, False, False]})
+    assert len(np.unique(starts[:, 0])) == 3 and starts.any(1).all(), starts
+    # A step that is refused is no environment's.
+    once, never = acorn.VectorEnv("cartpole", 3), acorn.VectorEnv("cartpole", 3)
+    assert np.array_equal(once.reset(seed=1)[0], never.reset(seed=1)[0])
+    raises("environment 2: an action", once.step, [0, 0, 5])
+    assert np.array_equal(once.step([0, 0, 0])[0], never.step([0, 0, 0])[0])
 
 
 def _fails_without_stream(learner):
