@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,25 +235,15 @@ void registry_config_deinit(struct acorn_config *config) {
 
 /* ---- identity */
 
-static void append(char *out, size_t bytes, const char *format, ...) PRINTF_LIKE(3, 4);
-static void append(char *out, size_t bytes, const char *format, ...) {
-  size_t used = strlen(out);
-  va_list args;
-  va_start(args, format);
-  vsnprintf(out + used, bytes - used, format, args);
-  va_end(args);
-}
-
-void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
-                       const struct acorn_config *config) {
-  snprintf(out, bytes, "%s", env->name);
+static void write_identity(FILE *out, const struct acorn_env *env,
+                           const struct acorn_config *config) {
+  fputs(env->name, out);
   if (takes_any_option(env)) {
     if (strcmp(config->json, "{}") == 0) return;
-    append(out, bytes, "(");
+    fputc('(', out);
     // Blanks, which only words have in a compact text, may not stand in an identity.
-    for (const char *c = config->json; *c; c++)
-      append(out, bytes, *c == ' ' ? "\\u0020" : "%c", *c);
-    append(out, bytes, ")");
+    for (const char *c = config->json; *c; c++) fprintf(out, *c == ' ' ? "\\u0020" : "%c", *c);
+    fputc(')', out);
     return;
   }
   locale_t locale = decimal_begin();
@@ -262,9 +251,27 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
   for (int i = 0; i < config->num_options; i++) {
     const struct acorn_option *option = &config->option[i];
     if (option->value == env->options[i].value) continue;
-    append(out, bytes, "%c%s=%g", before, option->name, option->value);
+    fprintf(out, "%c%s=%g", before, option->name, option->value);
     before = ',';
   }
-  if (before == ',') append(out, bytes, ")");
+  if (before == ',') fputc(')', out);
   decimal_end(locale);
+}
+
+void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
+                       const struct acorn_config *config) {
+  enum { HASH_CHARACTERS = 9 };
+  char *text;
+  size_t length;
+  FILE *whole = open_memstream(&text, &length);
+  CHECK(whole, "out of memory");
+  write_identity(whole, env, config);
+  CHECK(fclose(whole) == 0, "out of memory");
+  snprintf(out, bytes, "%s", text);
+  if (length >= bytes) {
+    uint32_t hash = 2166136261u; // FNV-1a
+    for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
+    snprintf(out + bytes - 1 - HASH_CHARACTERS, HASH_CHARACTERS + 1, "-%08x", hash);
+  }
+  free(text);
 }

@@ -43,8 +43,9 @@ void registry_config_deinit(struct acorn_config *config);
 
 /* What the learner and its actors must agree on: the name and, in parentheses, the options that
  * differ from their defaults, in the table's order: "cartpole", "catch(rows=12,columns=7)"; where
- * any option may be given, all that was: "atari({"game":"Breakout"})". Cut off where `out` ends
- * (WIRE_ENVIRONMENT_BYTES is the size to give). */
+ * any option may be given, all that was: "atari({"game":"Breakout"})". What is longer than
+ * `out` ends with a hash of the whole (bytes: at least 11; WIRE_ENVIRONMENT_BYTES is the size to
+ * give). */
 void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
                        const struct acorn_config *config);
 

@@ -122,6 +122,14 @@ int64_t progress_episodes(struct progress *progress) {
   return episodes;
 }
 
+int64_t progress_played(struct progress *progress, int environment) {
+  if (environment >= progress->config.quota_environments) return 0;
+  pthread_mutex_lock(&progress->lock);
+  int64_t played = progress->played[environment];
+  pthread_mutex_unlock(&progress->lock);
+  return played;
+}
+
 /* Whether this episode belongs to the quota; counts it if so. */
 static bool quota_admits(struct progress *progress, int environment) {
   int64_t episodes = progress->config.quota_episodes;
@@ -186,8 +194,9 @@ static void add(struct progress *progress, const struct progress_episode *episod
 static enum stop_reason reason_to_stop(const struct progress *progress, bool eval) {
   const struct progress_config *config = &progress->config;
   const struct window *window = &progress->set[eval ? PROGRESS_EVAL : PROGRESS_TRAIN];
-  if (eval && config->quota_episodes && window->count >= config->quota_episodes)
-    return STOP_EPISODES;
+  /* An evaluation that ended at the target of its run would end while it is lucky. */
+  if (eval && config->quota_episodes)
+    return window->count >= config->quota_episodes ? STOP_EPISODES : STOP_NONE;
   bool enough = window->count >= PROGRESS_WINDOW && eval == over_eval(progress);
   return enough && window_mean(window) >= config->target_return ? STOP_TARGET_RETURN : STOP_NONE;
 }

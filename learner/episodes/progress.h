@@ -103,6 +103,8 @@ int64_t progress_steps(const struct progress *progress);
 /* From now on no step is counted: the result and the last checkpoint name the same one, though a
  * batch may still be on its way. Thread: main. */
 void progress_close(struct progress *progress);
+/* Evaluate mode: episodes of an environment that were counted. */
+int64_t progress_played(struct progress *progress, int environment);
 /* Training episodes finished, those before a resume included. */
 int64_t progress_episodes(struct progress *progress);
 /* For a resumed run: steps and episodes before it. Call before threads start. */

@@ -31,7 +31,7 @@ struct algorithm_options {
       "steps T of a training window, besides --burn_in"),                                          \
       INT("batch_size", at.batch_size, "32", 0, 65536, ALGORITHM_HEADING,                          \
           "windows N of a training batch, of all learners together; 0: one of every environment, " \
-          "num_envs; by default 0 for ppo and a2c, and for vtrace a quarter of them, 8 to 32"),    \
+          "num_envs; by default 0 for ppo and a2c, and for vtrace an eighth of them, 4 to 32"),    \
       FLOAT("discount", at.discount, "0.99", 0, 1, ALGORITHM_HEADING, "gamma"),                    \
       FLOAT("reward_scale", at.reward_scale, "1", 0, 1e9, ALGORITHM_HEADING,                       \
             "rewards are multiplied by this for training: for returns of hundreds, 0.01"),         \

@@ -157,7 +157,7 @@ static const struct option rows[] = {
            "which the GPU reads over the bus, for a replay that is larger than the GPU's memory"),
 
     INT("max_lag", max_lag, "0", 0, 1e9, ALGORITHM_HEADING,
-        "without a replay: drop windows that began this many updates ago; 0: keep all"),
+        "without a replay: drop windows that began more than this many updates ago; 0: keep all"),
     ALGORITHM_ROWS(algorithm),
     BOOL("dueling", dueling, "false", Q_LEARNING_HEADING,
          "an action's value is a state value plus its advantage, less the mean one"),

@@ -378,9 +378,9 @@ void learner_options_apply_preset(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++)
     if (fits(&presets[i], options)) set_all(options, presets[i].values);
   if (options->total_steps == 0) options->total_steps = 2 * 1000 * 1000;
-  explore_in_time(options);
   if (!learner_options_chooses_network(options)) apply_network_defaults(options);
   options->given = given;
+  explore_in_time(options); /* whatever a row says */
 }
 
 void learner_options_choose_for_continuous(struct learner_options *options) {

@@ -73,6 +73,11 @@ static enum status check_join(const struct ingress *self, const struct wire_join
   return space_compare(&config->space, "at the learner", &request->space, "at the actor", error);
 }
 
+/* Its first environment, as an id of its role. */
+static int first_of(const struct ingress *self, const struct lease *lease) {
+  return lease->first_slot - (lease->role == WIRE_ROLE_EVAL ? self->config.num_train_slots : 0);
+}
+
 static void grant(struct ingress *self, struct rpc_stream *stream,
                   const struct wire_join_request *request) {
   struct error error;
@@ -92,13 +97,16 @@ static void grant(struct ingress *self, struct rpc_stream *stream,
   log_debug("%s plays environments %d..%d", lease->name, lease->first_slot,
             lease->first_slot + lease->num_environments - 1);
   uint64_t *seeds = check_alloc((size_t)lease->num_environments, sizeof(*seeds));
+  uint64_t stride = leases_seed_stride(self->leases);
   leases_seeds(self->leases, lease, seeds);
+  for (int i = 0; i < lease->num_environments && stride; i++) /* what was counted is not repeated */
+    seeds[i] += stride * (uint64_t)progress_played(self->progress, first_of(self, lease) + i);
   struct wire_join_reply reply = {
       .run_id = lease->run_id,
       .first_environment = (uint32_t)lease->first_slot,
       .num_environments = lease->num_environments,
       .environment_seed = seeds,
-      .episode_seed_stride = leases_seed_stride(self->leases),
+      .episode_seed_stride = stride,
       .shared_process = lease->shared_file ? (uint32_t)getpid() : 0,
       .shared_file = (uint32_t)lease->shared_file,
   };
@@ -211,7 +219,7 @@ static void begin_stepping(struct ingress *self, const struct lease *lease) {
 static void report_episodes(struct ingress *self, const struct lease *lease,
                             const struct wire_rows *rows) {
   bool eval = lease->role == WIRE_ROLE_EVAL;
-  int first = lease->first_slot - (eval ? self->config.num_train_slots : 0);
+  int first = first_of(self, lease);
   for (int i = 0; i < rows->num_episodes; i++) {
     const struct wire_episode *wire = &rows->episodes[i];
     struct progress_episode episode = {.eval = eval,

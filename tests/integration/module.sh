@@ -50,6 +50,22 @@ sees_no_picture() {
 }
 pass_if "watch finds the copy, also where the run folder has moved, and names it" sees_no_picture
 
+# ---- an evaluation plays each seed once
+run gym:Seeds-v0 ppo 1 8 --module="$tree/tests/integration/module/seeds.py" --total_steps=1k \
+  --target_return=10 --no_plot --logdir="$work/seeds"
+ended 60
+# seeds_mean EPISODES MEAN WORDS...
+seeds_mean() {
+  run gym:Seeds-v0 ppo 1 8 --module="$tree/tests/integration/module/seeds.py" --mode=evaluate \
+    --logdir="$work/seeds" --seed=1000 --policy=greedy --episodes="$1" "${@:3}"
+  ended 60
+  says_result "episodes=$1 return_mean=$2 "
+}
+says_result() { grep -q "^evaluation $1" "$work/out"; }
+pass_if "beyond the target of its run" seeds_mean 400 199.5
+pass_if "after a failure, too" seeds_mean 40 19.5 --env_args='{"breaks": 1017}'
+pass_if "which there was" [ -e broke ]
+
 # ---- a run folder of somebody else's: nothing of it is run
 # Whatever its file is, and whatever module its config.txt names.
 cp -r moved theirs && echo "open('$work/owned', 'w')" | tee -a theirs/module/my_env.py >owner.py

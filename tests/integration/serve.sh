@@ -510,7 +510,8 @@ echo '{"m": {"path": "models", "labels": {"stable": 2}}}' >next.json && mv next.
 pass_if "a file that is changed has --policy, where it says none" \
   wait_for 10 eval 'labelled stable && serves "\"2\",\"1\""'
 say_models nonsense '{}'
-pass_if "a wrong file changes nothing" eval 'wait_for 10 says "stays in force" && serves "\"2\",\"1\""'
+pass_if "a wrong file changes nothing" \
+  eval 'wait_for 10 says "stays in force" && serves "\"2\",\"1\""'
 stop_serving
 pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" \
   --models=models.json

@@ -35,8 +35,10 @@ static void steps(void **state) {
     int at, terminated, truncated;
     const char *words;
   } cases[] = {
-      {1, 1e38f, 0, 0, 0, NULL},
-      {-1e38f, -0.0f, 18, 1, 1, NULL},
+      {1, 1e9f, 0, 0, 0, NULL},
+      {-1e9f, -0.0f, 18, 1, 1, NULL},
+      {1.1e9f, 0, 0, 0, 0, "its reward is 1.1e+09, of which only what is within"},
+      {0, -2e9f, 18, 0, 0, "'numbers' has -2e+09 at place 18 of 19, of which only"},
       {NAN, 0, 0, 0, 0, "its reward is nan"},
       {-INFINITY, 0, 0, 0, 0, "its reward is -inf"},
       {0, NAN, 18, 0, 0, "'numbers' has nan at place 18 of 19"},

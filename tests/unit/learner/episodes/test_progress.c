@@ -168,6 +168,21 @@ static void evaluation_counts_a_quota_of_each_environment(void **state) {
   progress_destroy(progress);
 }
 
+/* As a run's that is evaluated: it would end while it is lucky. */
+static void an_evaluation_does_not_end_at_the_target(void **state) {
+  (void)state;
+  struct progress *progress = create((struct progress_config){
+      .target_return = 1, .quota_episodes = 300, .quota_environments = 2, .over = OVER_EVAL});
+  for (int i = 0; i < 300; i++) {
+    assert_int_equal(progress_stopped(progress), STOP_NONE);
+    assert_int_equal(progress_played(progress, i % 2), i / 2);
+    add_episode(progress, true, i % 2, 2, 1);
+  }
+  assert_int_equal(progress_stopped(progress), STOP_EPISODES);
+  assert_int_equal(progress_played(progress, 2), 0);
+  progress_destroy(progress);
+}
+
 /* Deterministic: the order in which messages came does not show. */
 static void kept_episodes_are_counted_in_order_of_their_environments(void **state) {
   (void)state;
@@ -263,6 +278,7 @@ int main(void) {
       cmocka_unit_test(kept_episodes_are_counted_in_order_of_their_environments),
       cmocka_unit_test(returns_are_read_while_episodes_come),
       cmocka_unit_test(evaluation_counts_a_quota_of_each_environment),
+      cmocka_unit_test(an_evaluation_does_not_end_at_the_target),
       cmocka_unit_test(an_evaluation_does_not_wait_for_ever),
       cmocka_unit_test(the_last_returns_are_handed_out),
       cmocka_unit_test(the_most_and_the_least_random_are_apart),

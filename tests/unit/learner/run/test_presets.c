@@ -358,12 +358,17 @@ static void a_target_is_copied_after_whole_updates(void **state) {
 static void a_short_run_explores_for_a_tenth_of_it(void **state) {
   (void)state;
   static const struct {
-    const char *total, *given;
+    const char *env, *total, *given;
     int steps;
   } cases[] = {
-      {"300k", NULL, 30000}, {"10M", NULL, 100000}, {"5", NULL, 100000}, {"300k", "200k", 200000}};
+      {"./mine.so", "300k", NULL, 30000}, {"./mine.so", "10M", NULL, 100000},
+      {"./mine.so", "5", NULL, 100000},   {"./mine.so", "300k", "200k", 200000},
+      {"cartpole", "20k", NULL, 2000}, /* too, where the environment has settings of its own */
+      {"cartpole", "20k", "20k", 20000},  {"atari", "1M", NULL, 100000},
+      {"atari", "12M", NULL, 250000},
+  };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-    struct learner_options options = options_of("./mine.so");
+    struct learner_options options = options_of(cases[i].env);
     set(&options, "agent", "dqn");
     set(&options, "total_steps", cases[i].total);
     if (cases[i].given) set(&options, "epsilon_steps", cases[i].given);
