@@ -48,6 +48,7 @@ levels=8 # below it
 find_runs() {
   local folder deep deeper=$((levels + 1))
   while IFS= read -r folder; do
+    [ ! -e "${folder%/*}/config.txt" ] || continue # of another learner of a run
     if [ ! -e "$folder/metrics.jsonl" ]; then
       echo "plot.sh: $folder has no metrics.jsonl yet: left out" >&2
     elif [ ! -e "$folder/config.txt" ]; then

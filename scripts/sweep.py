@@ -21,8 +21,9 @@ Usage: scripts/sweep.py ENV AGENT [--seeds=1..5] [--flag=a,b,c ...] [--trials=N]
 The options are checked before anything runs. Of seeds alone the table has a row for each, and the
 mean with its 95 % confidence interval (Student's t). Of values it has a row for each combination,
 the best first: that with the highest mean return; with --target_return that which reached it with
-the most seeds, then in the fewest steps. sweep.csv has a row for each run, the plot has the best
-five combinations, and the last line is the command that trains the best again.
+the most seeds, then in the fewest steps, or where none did with the highest mean return. sweep.csv
+has a row for each run, the plot has the best five combinations, and the last line is the command
+that trains the best again.
 Started again it goes on where it was, also with other values or seeds: a run that has finished is
 not run again, one that was stopped is resumed. Exit code 0: all have finished; 3: some missed
 --target_return; 1: some failed; 2: wrong options; 130: stopped.
@@ -131,7 +132,8 @@ def draw_value(words, values):
         return low
     share = int(digest[8:16], 16) / 2 ** 32
     drawn = float(low) * math.exp(share * math.log(float(high[0]) / float(low)))
-    return f"{drawn:.0f}" if (low + high[0]).isdecimal() else f"{drawn:.3g}"
+    whole = float(low).is_integer() and float(high[0]).is_integer()
+    return f"{drawn:.0f}" if whole else f"{drawn:.3g}"
 
 
 def combine(swept, trials, draw_seed):
@@ -211,7 +213,17 @@ class Run:
         ended = code and code[1], figures.get("reason")
         self.done = ended in (("0", "total_steps"), ("0", "target_return"), ("3", "total_steps"))
         self.missed = self.done and code[1] == "3"
+        if self.done:
+            self.count_all_starts(figures)
         self.figures = figures if self.done else {"reason": "failed"}
+
+    def count_all_starts(self, figures):
+        """The seconds of the line are those of the run's last start alone."""
+        lines = read(self.folder / "metrics.jsonl").splitlines()
+        seconds = re.search('"seconds": ?([0-9.e+]+)', lines[-1]) if lines else None
+        if seconds and float(seconds[1]) > float(figures["seconds"]):
+            figures["seconds"] = f"{float(seconds[1]):.2f}"
+            figures["sps"] = f"{int(figures['steps']) / float(seconds[1]):.0f}"
 
     def play(self, lock):
         """In a session of its own: a terminal's Ctrl-C comes to this script alone, which passes it
@@ -371,7 +383,8 @@ class Sweep:
         steps, seconds = interval(done, "steps")[0], interval(done, "seconds")[0]
         bounds = [f"{low:.3f}", f"{high:.3f}"] if len(done) > 1 else ["-", "-"]
         reached = sum(run.figures["reason"] == "target_return" for run in done)
-        rank = steps if self.has_target else math.inf if math.isnan(mean) else -mean
+        # Runs that did not reach the target differ in steps by chance.
+        rank = steps if reached else math.inf if math.isnan(mean) else -mean
         return (-reached, rank), [*group[0].values, str(len(done)), f"{mean:.3f}", *bounds,
                                   f"{steps:.0f}", f"{seconds:.2f}", failed], group
 

@@ -13,6 +13,7 @@ Exit code 0: all is sent; 1: the tracker refused it; 2: wrong options, no run, o
 tracker is missing; 130: stopped; started again it goes on.
 """
 import argparse
+import datetime
 import json
 import math
 import os
@@ -82,6 +83,25 @@ def read_tags(folder):
             **scalars("result.", read_json(folder, "result.json"))}
 
 
+def has_failed(tags):
+    """3: it ended at its budget before its target."""
+    return tags.get("result.exit_code", 0) not in (0, 3)
+
+
+def seconds_of(text):
+    """Of "2026-11-20T10:00:00Z", as time.time() counts; None: it is no time."""
+    try:
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except (AttributeError, ValueError):
+        return None
+
+
+def started_at(folder):
+    """When the run was begun."""
+    starts = read_json(folder, "run.json").get("starts") or [{}]
+    return seconds_of(starts[0].get("started"))
+
+
 def is_held(folder):
     """Whether a learner of this machine holds the folder's lock; taking it to try could make a
     learner that starts at that moment fail."""
@@ -139,7 +159,9 @@ class Mlflow:
             experiment = self.client.get_experiment_by_name(project)
             experiment_id = (experiment.experiment_id if experiment
                              else self.client.create_experiment(project))
-            run_id = self.client.create_run(experiment_id, run_name=name_of(folder)).info.run_id
+            started = started_at(folder)
+            run_id = self.client.create_run(experiment_id, run_name=name_of(folder),
+                                            start_time=started and int(1000 * started)).info.run_id
             params = [Param(key, str(value)[:500]) for key, value in config.items()]
             for i in range(0, len(params), MLFLOW_PARAMS):
                 self.client.log_batch(run_id, params=params[i:i + MLFLOW_PARAMS])
@@ -165,7 +187,10 @@ class Mlflow:
 
     def close(self, tags):
         self.tag(tags)
-        self.client.set_terminated(self.run_id)
+        if "result.exit_code" in tags:  # else it goes on, or nothing has seen it end
+            ended = seconds_of(tags.get("result.ended"))
+            self.client.set_terminated(self.run_id, "FAILED" if has_failed(tags) else "FINISHED",
+                                       ended and int(1000 * ended))
 
 
 class Wandb:
@@ -185,7 +210,7 @@ class Wandb:
 
     def close(self, tags):
         self.run.summary.update({key: tags[key] for key in tags if key.startswith("result.")})
-        self.run.finish()
+        self.run.finish(tags["result.exit_code"] if has_failed(tags) else None)
 
 
 # ---- sending
@@ -214,7 +239,7 @@ class Sender:
         newest = self.step
         for step, values in self.lines.take():
             if self.begin is None:
-                self.begin = time.time() - values.get("seconds", 0)
+                self.begin = started_at(self.folder) or time.time() - values.get("seconds", 0)
             if step > newest:
                 newest = step
                 yield step, int(1000 * (self.begin + values.get("seconds", 0))), values
@@ -247,13 +272,15 @@ class Sender:
 
 
 def find_runs(word):
-    """A run folder, or those below it."""
-    if os.path.exists(os.path.join(word, "config.txt")):
-        return [word]
-    found = sorted(path for path, _, names in os.walk(word) if "config.txt" in names)
+    """A run folder, or those below it. What is below a run folder is of its other learners."""
+    found = []
+    for path, folders, names in os.walk(word):
+        if "config.txt" in names:
+            found.append(path)
+            folders.clear()
     if not found:
         fail(f"{word} holds no run: there is no config.txt in it")
-    return found
+    return sorted(found)
 
 
 def name_of(folder):

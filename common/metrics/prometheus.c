@@ -13,15 +13,20 @@ static bool ends_in(const char *name, const char *end) {
   return length > end_length && strcmp(name + length - end_length, end) == 0;
 }
 
+static bool is_of_environment(const char *name) {
+  return strncmp(name, "env/", 4) == 0 || strncmp(name, "eval/env/", 9) == 0;
+}
+
 static bool is_time(const char *name) {
-  return ends_in(name, "_us");
+  return !is_of_environment(name) && ends_in(name, "_us");
 }
 
 // "batch/wait_us" -> "acorn_batch_wait_seconds". Only what counts may end in _total: "loss/total"
-// is acorn_loss. Names of environments have characters that Prometheus refuses with the whole page.
+// is acorn_loss. Names of environments have characters that Prometheus refuses with the whole page,
+// and say nothing of units.
 static void translate(char text[METRIC_NAME_BYTES], const struct metric_view *view) {
-  bool time = is_time(view->name);
-  bool sum = view->kind != METRIC_COUNTER && ends_in(view->name, "/total");
+  bool time = is_time(view->name), own = !is_of_environment(view->name);
+  bool sum = own && view->kind != METRIC_COUNTER && ends_in(view->name, "/total");
   int length = (int)(strlen(view->name) - (time ? strlen("_us") : sum ? strlen("/total") : 0));
   snprintf(text, METRIC_NAME_BYTES, "acorn_%.*s%s%s", length, view->name, time ? "_seconds" : "",
            view->kind == METRIC_COUNTER ? "_total" : "");

@@ -101,11 +101,14 @@ static enum status make_line(struct curves *self, int group, struct error *error
   if (num_logs == 0) return STATUS_OK;
   bool range = strcmp(self->options.band, "range") == 0;
   char *label = self->label[self->num_lines];
-  struct figure_line *line = &self->line[self->num_lines++];
+  struct figure_line *line = &self->line[self->num_lines];
   groups_label(label, &self->groups, group);
   warn_of_cut(self, label, logs, num_logs);
   *line = (struct figure_line){.label = label, .num_runs = num_logs};
-  return curve_create(&line->curve, logs, num_logs, range ? CURVE_RANGE : CURVE_INTERVAL, error);
+  enum status status = curve_create(&line->curve, logs, num_logs,
+                                    range ? CURVE_RANGE : CURVE_INTERVAL, error);
+  if (status == STATUS_OK) self->num_lines++;
+  return status;
 }
 
 /* "train/episode_return" as a person would say it. */
@@ -141,9 +144,13 @@ static enum status run(struct curves *self, int argc, char **argv, struct error 
     status = status_fail(error, STATUS_INVALID, "name one or more run folders");
   self->folder = argv;
   if (status == STATUS_OK) status = read_runs(self, num_folders, error);
-  for (int i = 0; status == STATUS_OK && i < self->groups.count; i++)
-    status = make_line(self, i, error);
-  return status;
+  if (status != STATUS_OK) return status;
+  for (int i = 0; i < self->groups.count; i++)
+    if (make_line(self, i, error) != STATUS_OK) {
+      status = STATUS_INVALID;
+      if (self->groups.count > 1) log_warn("%s: left out", error->text);
+    }
+  return self->num_lines > 0 ? STATUS_OK : status;
 }
 
 int main(int argc, char **argv) {

@@ -72,11 +72,13 @@ static void fill_metrics(struct report *report) {
   if (report->run->trainer) trainer = trainer_report(report->run->trainer);
   const struct vitals *vitals = &report->vitals;
   const struct wire_status *status = &vitals->status;
-  struct gauges_rates rates = {.env_steps = status->steps_per_second,
-                               .trained_steps = status->trained_steps_per_second,
-                               .updates = status->updates_per_second,
-                               .trainer_busy = report->run->trains ? 1 - status->trainer_wait : 0,
-                               .cpu_cores = vitals->cpu_cores};
+  struct gauges_rates rates = {NAN, NAN, NAN, NAN, NAN}; /* until they are measured */
+  if (vitals->num_moments > 1)
+    rates = (struct gauges_rates){.env_steps = status->steps_per_second,
+                                  .trained_steps = status->trained_steps_per_second,
+                                  .updates = status->updates_per_second,
+                                  .trainer_busy = report->run->trains ? 1 - status->trainer_wait : 0,
+                                  .cpu_cores = vitals->cpu_cores};
   gauges_fill(report->run, &trainer, &rates, &vitals->train, &vitals->eval);
 }
 
@@ -228,8 +230,9 @@ static void result_line(const struct run *run, const struct run_result *result) 
 int report_result(struct report *report, int64_t now_us) {
   struct run *run = report->run;
   vitals_read_returns(&report->vitals);
-  /* Once is enough for a step: a run that was over before it began has its line. */
-  if (metrics_are_wanted(report) && report->metrics_file.step != progress_steps(run->progress))
+  /* Once is enough for a step. */
+  if (metrics_are_wanted(report) && !run->was_finished &&
+      report->metrics_file.step != progress_steps(run->progress))
     write_metrics(report, last_mark(report), now_us);
   log_live("");
   warn_of_irregular(report);

@@ -147,7 +147,8 @@ static void note_moment(struct vitals *vitals, const struct trainer_report *trai
   struct wire_status *status = &vitals->status;
   struct run *run = vitals->run;
   int64_t last = vitals->num_moments - 1, oldest = last - (VITALS_MOMENTS - 1);
-  if (now_us - vitals->moment[last % VITALS_MOMENTS].at_us < 450 * 1000) return;
+  int64_t least_us = last > 0 ? 450 * 1000 : 50 * 1000; /* before there is a first rate: soon */
+  if (now_us - vitals->moment[last % VITALS_MOMENTS].at_us < least_us) return;
   struct vitals_moment now = moment_of(run, trainer, now_us);
   fill_rates(vitals, &vitals->moment[(oldest > 0 ? oldest : 0) % VITALS_MOMENTS], &now);
   vitals->moment[vitals->num_moments++ % VITALS_MOMENTS] = now;

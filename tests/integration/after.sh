@@ -99,6 +99,9 @@ known_numbers() {
     grep -qx '# cartpole vtrace learning_rate=0.5, 1 run' out && grep -qx '50 9 9 9' out
 }
 pass_if "runs of one experiment are one curve: mean and range on a common grid" known_numbers
+make_run known/a/learner-1 0.1 0:0 100:0
+call "$scripts/plot.sh" known --data
+pass_if "a run of several learners is one run" known_numbers
 call "$scripts/plot.sh" known/a known/b --data --x=seconds --band=interval
 interval() { awk '$1 == 10 {found = $2 == 25 && $4 > 342 && $4 < 343} END {exit !found}' out; }
 pass_if "seconds, and the interval of the mean" interval
@@ -127,6 +130,16 @@ make_run cut/b 0.1 0:0 400:100
 call "$scripts/plot.sh" cut --data
 pass_if "a run that cuts the curve short is named" \
   says "ends at 100 steps with its shortest run, cut/a"
+make_run apart/a 0.1 0:0 100:100
+make_run apart/b 0.1 200:0 400:100
+call "$scripts/plot.sh" apart --data
+pass_if "runs without a step in common are no curve" fails "the runs have no x in common"
+make_run apart/c 0.5 0:7 50:9
+call "$scripts/plot.sh" apart --data
+others_drawn() {
+  is "$code" 0 && says "one begins at 200, another ends at 100: left out" && is "$(wc -l <out)" 3
+}
+pass_if "which the others are still" others_drawn
 call "$scripts/plot.sh" known --out=curves.pdf
 pass_if "what is no PNG is refused" fails "--out=curves.pdf: it draws PNG alone"
 call "$scripts/plot.sh" known --out=nowhere/curves.png

@@ -137,6 +137,8 @@ pass_if "with a target: by the seeds that reached it, then by steps" \
   is "$(ranked --target_return=25)" "1e-4 1e-3 1e-5"
 sed -i 's/target_return/total_steps/' ranked/*/*/stdout.txt
 pass_if "without: by the mean return" is "$(ranked)" "1e-5 1e-3 1e-4"
+pass_if "also with a target that none reached" \
+  is "$(ranked --target_return=300)" "1e-5 1e-3 1e-4"
 
 # An environment that ends its actor, if asked for.
 sed 's/^  if (seed) env->random = .*/&\n  if (env->holes > 0.4) abort();/' \

@@ -45,8 +45,10 @@ class Run:
     def log(self, values, step):
         write(step, json.dumps(values, sort_keys=True))
 
-    def finish(self):
+    def finish(self, exit_code=None):
         write("finish", json.dumps(self.summary, sort_keys=True))
+        if exit_code:
+            write("failed", exit_code)
 
 
 def init(project, name, id, resume, dir, config):
@@ -92,6 +94,13 @@ rm log
 fake runs/two --to=wandb
 both() { is "$(steps)" "5 6 " && is "$(grep -c '^init acorn two/seed-[12] ' log)" 2; }
 pass_if "a folder of runs is each of them" both
+make_run runs/two/seed-1/learner-1 7 # of the same run
+echo '{"reason":"killed","exit_code":137}' >runs/two/seed-1/result.json
+rm log
+fake runs/two --to=wandb
+both_still() { ! grep -q learner-1 log && is "$(grep -c '^init' log)" 2; }
+pass_if "a run of several learners is one run" both_still
+pass_if "one that was killed has failed, others not" is "$(grep '^failed' log)" "failed 137"
 fake runs/two --to=wandb --follow
 refused() { is "$code" 2 && says "$1"; }
 pass_if "which cannot be followed at once" refused "--follow takes one run, these are 2"
@@ -157,10 +166,21 @@ print(*sqlite3.connect("mlflow.db").execute(sys.argv[1]).fetchall())' "$1"
   stored() {
     is "$code" 0 && is "$(in_database 'select step, value from metrics where key = "seconds"
       order by step')" "(0, 0.5) (100, 10.5) (200, 20.5) (300, 30.5)" &&
-      is "$(in_database 'select name, status from runs')" "('mlflow', 'FINISHED')" &&
+      is "$(in_database 'select name, status from runs')" "('mlflow', 'RUNNING')" &&
       is "$(in_database 'select value from params where key = "hidden"')" "('64,64',)"
   }
-  pass_if "mlflow has one run with each point" stored
+  pass_if "mlflow has one run with each point, which nothing has seen end" stored
+  make_run runs/old 0 3600
+  echo '{"starts":[{"started":"2026-01-02T03:04:05Z"}]}' >runs/old/run.json
+  echo '{"exit_code":137,"ended":"2026-01-02T03:10:00Z"}' >runs/old/result.json
+  track "$python" "$script" runs/old --to=mlflow
+  at_its_time() {
+    is "$(in_database 'select status, start_time, end_time from runs where name = "old"')" \
+      "('FAILED', 1767323045000, 1767323400000)" &&
+      is "$(in_database 'select max(timestamp) from metrics where run_uuid =
+        (select run_uuid from runs where name = "old")')" "(1767323405500,)"
+  }
+  pass_if "a run of before has its own times, and failed" at_its_time
   pass_if "under names that are paths" \
     is "$(in_database "select value from metrics where key = 'env/a/b'")" "(7.0,)"
   rm mlflow.db
