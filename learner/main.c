@@ -177,6 +177,8 @@ static void say_whether_written(struct app *app) {
   if (app->write_status != STATUS_OK) {
     log_warn("%s; training goes on", app->write_error.text);
     app->failing |= kinds;
+    if (kinds & KEPT_BEST) run_kept_forget(&app->run.others, app->run.folder.checkpoints);
+    app->wanted |= kinds & KEPT_STEP; /* with the next one */
   } else if (kinds & KEPT_NEWEST || !(app->failing & KEPT_NEWEST)) {
     if (app->failing) log_info("checkpoints are written again");
     app->failing = 0;
@@ -280,6 +282,25 @@ static void write_address(const struct run *run) {
   if (folder_write_address(&run->folder, run->options->listen, serve_port(run->serve),
                            &run->options->access, &error) != STATUS_OK)
     log_warn("%s", error.text);
+}
+
+/* A run whose folder does not say what it is could not be continued, nor played: it ends. Of one
+ * that is continued the folder says it already. */
+static void describe_run(struct app *app) {
+  const struct folder *folder = &app->run.folder;
+  char action[SPACE_ACTION_BYTES];
+  struct error error;
+  enum status status = folder_write_environment(folder, app->run.identity,
+                                                run_choices(action, &app->run.space), &error);
+  if (status == STATUS_OK) status = folder_write_space(folder, &app->run.space, &error);
+  if (status == STATUS_OK) status = run_options_write(&app->options, folder->path, &error);
+  if (status == STATUS_OK) return;
+  if (app->run.resumed) {
+    log_warn("%s", error.text);
+    return;
+  }
+  log_error("%s", error.text);
+  progress_stop(app->run.progress, STOP_ERROR);
 }
 
 /* Playing the run later would need the file; the run goes on without a copy. */
@@ -417,11 +438,7 @@ int main(int argc, char **argv) {
     return status == STATUS_DONE ? 0 : EXIT_USAGE;
   }
   if (!app.run.evaluates) {
-    char action[SPACE_ACTION_BYTES];
-    folder_write_environment(&app.run.folder, app.run.identity,
-                             run_choices(action, &app.run.space));
-    folder_write_space(&app.run.folder, &app.run.space);
-    run_options_write(&app.options, app.run.folder.path);
+    describe_run(&app);
     keep_module(&app.run);
     write_address(&app.run);
     result_file_remove(&app.run);

@@ -66,6 +66,31 @@ FILE *files_create(const char *path) {
   return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
+static void name_next(char next[PATH_MAX], const char *path) {
+  snprintf(next, PATH_MAX, "%.4000s.new", path);
+}
+
+FILE *files_begin(const char *path) {
+  char next[PATH_MAX];
+  name_next(next, path);
+  return files_create(next);
+}
+
+enum status files_replace(FILE *file, const char *path, struct error *error) {
+  char next[PATH_MAX];
+  name_next(next, path);
+  bool written = file && fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
+  int reason = errno;
+  if (file && fclose(file) != 0 && written) {
+    reason = errno;
+    written = false;
+  }
+  if (written && rename(next, path) == 0) return STATUS_OK;
+  if (written) reason = errno;
+  if (file) unlink(next);
+  return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(reason));
+}
+
 enum status files_make_folders(const char *path, struct error *error) {
   char part[PATH_MAX];
   snprintf(part, sizeof(part), "%s", path);

@@ -28,6 +28,12 @@ FILE *files_read(const char *path, const char **why);
 /* A new file in the place of what is at `path`, which may be no file: NULL with errno set. */
 FILE *files_create(const char *path);
 
+/* What is to stand in the file at `path`, which stays as it is until files_replace: NULL with errno
+ * set. */
+FILE *files_begin(const char *path);
+/* Closes it, which may be NULL, and puts it there. Errors: IO: the file is as it was. */
+MUST_CHECK enum status files_replace(FILE *file, const char *path, struct error *error);
+
 /* The path of the program that runs, (PATH_MAX); "" with errno set where it cannot be read. */
 void files_program(char *path);
 

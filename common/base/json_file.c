@@ -16,22 +16,13 @@
 enum { INDENT = 2, DIGITS = 15 };
 
 enum status json_file_write(const char *path, json_t *object, struct error *error) {
-  char temporary[PATH_MAX];
-  snprintf(temporary, sizeof(temporary), "%s.new", path);
-  FILE *file = files_create(temporary);
-  bool written =
-      file && json_dumpf(object, file, JSON_INDENT(INDENT) | JSON_REAL_PRECISION(DIGITS)) == 0;
-  written = written && fputc('\n', file) != EOF && fflush(file) == 0;
-  int reason = errno;
-  if (file && fclose(file) != 0 && written) {
-    reason = errno;
-    written = false;
+  FILE *file = files_begin(path);
+  if (file) {
+    (void)json_dumpf(object, file, JSON_INDENT(INDENT) | JSON_REAL_PRECISION(DIGITS));
+    fputc('\n', file);
   }
   json_decref(object);
-  if (written && rename(temporary, path) == 0) return STATUS_OK;
-  if (written) reason = errno;
-  if (file) unlink(temporary);
-  return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(reason));
+  return files_replace(file, path, error);
 }
 
 void json_file_write_or_warn(const char *path, json_t *object) {

@@ -105,8 +105,8 @@ static enum status make_line(struct curves *self, int group, struct error *error
   groups_label(label, &self->groups, group);
   warn_of_cut(self, label, logs, num_logs);
   *line = (struct figure_line){.label = label, .num_runs = num_logs};
-  enum status status = curve_create(&line->curve, logs, num_logs,
-                                    range ? CURVE_RANGE : CURVE_INTERVAL, error);
+  enum status status =
+      curve_create(&line->curve, logs, num_logs, range ? CURVE_RANGE : CURVE_INTERVAL, error);
   if (status == STATUS_OK) self->num_lines++;
   return status;
 }

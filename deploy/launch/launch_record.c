@@ -16,7 +16,11 @@
 #include "envs/env_words.h"
 #include "learner/run/folder.h"
 
-enum { MAX_BYTES = 100 * 1000, EXIT_SIGNAL = 128 }; /* a variable may have 128 KiB */
+enum {
+  MAX_BYTES = 100 * 1000,
+  EXIT_USAGE = 2,
+  EXIT_SIGNAL = 128
+}; /* a variable may have 128 KiB */
 
 static json_t *words;        /* for the learner's record */
 static size_t starts_before; /* in run.json, before this one */
@@ -131,6 +135,7 @@ void launch_record_end(const struct plan *plan, int exit_code) {
   if (!folder.path[0]) return;
   if (pinned_folder_is(folder.name, folder.pin)) remove_made();
   if (launch_record_has("result.json") || num_starts() <= starts_before) return;
+  if (exit_code == EXIT_USAGE) return; /* that start is another launcher's */
   char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];
   int signum = exit_code > EXIT_SIGNAL ? exit_code - EXIT_SIGNAL : 0;
   env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);

@@ -1,6 +1,7 @@
 #include "deploy/launch/plan.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +63,14 @@ static void choose_words(struct arguments *words) {
            words->num_actors);
 }
 
-static enum status check_listen(const char *listen, struct error *error) {
+static enum status check_listen(const char *listen, int64_t learners, struct error *error) {
   const char *colon = strrchr(listen, ':');
   if (strncmp(listen, "unix:", 5) == 0 || !colon) return STATUS_OK;
+  if (strtoll(colon + 1, NULL, 10) + learners - 1 > UINT16_MAX)
+    return status_fail(error, STATUS_INVALID,
+                       "--listen=%.200s: each of %d learners listens a port above the one before: "
+                       "there is none above %d",
+                       listen, (int)learners, UINT16_MAX);
   size_t zeros = strspn(colon + 1, "0");
   if (zeros == 0 || colon[1 + zeros]) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
@@ -294,7 +300,8 @@ enum status plan_parse(struct plan *plan, const struct arguments_form *form, int
   if (form->counts_actors && status == STATUS_OK) choose_words(&plan->arguments);
   if (status == STATUS_OK) status = take_words(plan, error);
   if (status == STATUS_OK) status = learner_options_take_mpi(&plan->learner, false, error);
-  if (status == STATUS_OK) status = check_listen(plan->learner.listen, error);
+  if (status == STATUS_OK)
+    status = check_listen(plan->learner.listen, plan->learner.learners, error);
   if (status == STATUS_OK) status = check_logdir(plan->learner.logdir, error);
   if (status == STATUS_OK) status = check_environment(plan, error);
   if (status == STATUS_OK) status = find_programs(plan->programs, error);

@@ -17,6 +17,7 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/process.h"
@@ -457,7 +458,7 @@ static int open_log(const struct actor *actor) {
   char path[PATH_MAX];
   struct stat there;
   log_path(path, actor);
-  mkdir(self->config->log_folder, 0777);
+  if (files_make_folders(self->config->log_folder, NULL) != STATUS_OK) return NO_LOG;
   if (stat(path, &there) == 0 && S_ISFIFO(there.st_mode)) unlink(path);
   int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   return output < 0 ? NO_LOG : output;

@@ -74,11 +74,12 @@ static void fill_metrics(struct report *report) {
   const struct wire_status *status = &vitals->status;
   struct gauges_rates rates = {NAN, NAN, NAN, NAN, NAN}; /* until they are measured */
   if (vitals->num_moments > 1)
-    rates = (struct gauges_rates){.env_steps = status->steps_per_second,
-                                  .trained_steps = status->trained_steps_per_second,
-                                  .updates = status->updates_per_second,
-                                  .trainer_busy = report->run->trains ? 1 - status->trainer_wait : 0,
-                                  .cpu_cores = vitals->cpu_cores};
+    rates =
+        (struct gauges_rates){.env_steps = status->steps_per_second,
+                              .trained_steps = status->trained_steps_per_second,
+                              .updates = status->updates_per_second,
+                              .trainer_busy = report->run->trains ? 1 - status->trainer_wait : 0,
+                              .cpu_cores = vitals->cpu_cores};
   gauges_fill(report->run, &trainer, &rates, &vitals->train, &vitals->eval);
 }
 

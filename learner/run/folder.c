@@ -147,12 +147,13 @@ static void environment_path(char path[1024], const struct folder *folder) {
   snprintf(path, 1024, "%s/environment.txt", folder->path);
 }
 
-void folder_write_environment(const struct folder *folder, const char *name, const char *action) {
+enum status folder_write_environment(const struct folder *folder, const char *name,
+                                     const char *action, struct error *error) {
   char path[1024];
   environment_path(path, folder);
-  FILE *file = files_create(path);
+  FILE *file = files_begin(path);
   if (file) fprintf(file, "%s\n%s%s", name, action, action[0] ? "\n" : "");
-  if (!file || fclose(file) != 0) log_warn("cannot write %s: %s", path, strerror(errno));
+  return files_replace(file, path, error);
 }
 
 void folder_read_environment(const struct folder *folder, int line, char *text, size_t bytes) {
@@ -170,13 +171,14 @@ void folder_read_environment(const struct folder *folder, int line, char *text, 
   if (file) fclose(file);
 }
 
-void folder_write_space(const struct folder *folder, const struct space *space) {
+enum status folder_write_space(const struct folder *folder, const struct space *space,
+                               struct error *error) {
   char path[1024], *text = space_json_text(space);
   snprintf(path, sizeof(path), "%s/space.json", folder->path);
-  FILE *file = files_create(path);
+  FILE *file = files_begin(path);
   if (file) fprintf(file, "%s\n", text);
-  if (!file || fclose(file) != 0) log_warn("cannot write %s: %s", path, strerror(errno));
   free(text);
+  return files_replace(file, path, error);
 }
 
 enum status folder_read_space(struct space *out, const char *folder, struct error *error) {

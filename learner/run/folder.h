@@ -50,13 +50,15 @@ MUST_CHECK enum status folder_write_address(const struct folder *folder, const c
 /* environment.txt: in line 0 what the run's environment is, "tmaze(length=20)". config.txt does not
  * always say that: --env may be a path, or `join`. In line 1 its action, if that is of several
  * choices, whose sum alone the network's size tells: "choices(3,2,4)"; else "". Reading a line that
- * is not there leaves `text` empty. */
-void folder_write_environment(const struct folder *folder, const char *name, const char *action);
+ * is not there leaves `text` empty. Errors of writing: IO. */
+MUST_CHECK enum status folder_write_environment(const struct folder *folder, const char *name,
+                                                const char *action, struct error *error);
 void folder_read_environment(const struct folder *folder, int line, char *text, size_t bytes);
 
 /* space.json: the run's observation and action, for programs that do not have its environment.
- * Errors of reading: NOT_FOUND; INVALID: it holds no space. */
-void folder_write_space(const struct folder *folder, const struct space *space);
+ * Errors: IO; of reading NOT_FOUND; INVALID: it holds no space. */
+MUST_CHECK enum status folder_write_space(const struct folder *folder, const struct space *space,
+                                          struct error *error);
 MUST_CHECK enum status folder_read_space(struct space *out, const char *folder,
                                          struct error *error);
 

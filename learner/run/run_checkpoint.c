@@ -225,15 +225,17 @@ static enum status write_both(struct run *run, const char *what, bool until_stop
   return status_fail(error, replay, "no replay with the %s: %s", what, why.text);
 }
 
-/* Best and by steps. */
-static enum status write_others(struct run *run, int kinds, struct error *error) {
+/* Best and by steps, after the newest, whose `status` stays: it may be its replay's alone. */
+static enum status write_others(struct run *run, int kinds, enum status status_before,
+                                struct error *error) {
   struct checkpoint_item items[CHECKPOINT_MAX_ITEMS];
-  if (!(kinds & (KEPT_BEST | KEPT_STEP))) return STATUS_OK;
+  if (!(kinds & (KEPT_BEST | KEPT_STEP)) || status_before == STATUS_DONE) return status_before;
   int count = trainer_items(run->trainer, items);
   struct error why;
   enum status status = run_kept_write(&run->others, kinds, run->folder.checkpoints,
                                       trainer_saved_updates(run->trainer), items, count, &why);
-  return status == STATUS_OK ? status : status_fail(error, status, "no checkpoint: %s", why.text);
+  if (status == STATUS_OK || status_before != STATUS_OK) return status_before;
+  return status_fail(error, status, "no checkpoint: %s", why.text);
 }
 
 void run_request_checkpoint(struct run *run, int kinds) {
@@ -244,12 +246,12 @@ void run_request_checkpoint(struct run *run, int kinds) {
 enum status run_write_saved(struct run *run, struct error *error) {
   int kinds = atomic_load(&run->saved_kinds);
   enum status status = kinds & KEPT_NEWEST ? write_both(run, "checkpoint", true, error) : STATUS_OK;
-  return status == STATUS_OK ? write_others(run, kinds, error) : status;
+  return write_others(run, kinds, status, error);
 }
 
 enum status run_write_checkpoint(struct run *run, int others, struct error *error) {
   trainer_save_now(run->trainer);
   run_replay_capture(run);
   enum status status = write_both(run, "final checkpoint", false, error);
-  return status == STATUS_OK ? write_others(run, others, error) : status;
+  return write_others(run, others, status, error);
 }

@@ -25,9 +25,14 @@ static bool is_best(const char *name) {
 /* ---- when */
 
 void run_kept_init(struct run_kept *kept, const char *folder, int64_t steps, int64_t every) {
-  char path[CHECKPOINT_PATH_BYTES];
   *kept = (struct run_kept){.best = -INFINITY};
   if (every > 0) kept->next_step = (steps / every + 1) * every;
+  run_kept_forget(kept, folder);
+}
+
+void run_kept_forget(struct run_kept *kept, const char *folder) {
+  char path[CHECKPOINT_PATH_BYTES];
+  kept->best = -INFINITY;
   record_path(path, folder);
   json_t *record = json_file_read(path);
   const json_t *score = json_object_get(record, "score");

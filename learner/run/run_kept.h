@@ -35,6 +35,9 @@ struct run_kept {
 /* At the start: takes up what a resumed run has. `steps`: the run's. */
 void run_kept_init(struct run_kept *kept, const char *folder, int64_t steps, int64_t every);
 
+/* One that was due was not written: the best is the one that is there. */
+void run_kept_forget(struct run_kept *kept, const char *folder);
+
 /* Which of both are due, KEPT_BEST | KEPT_STEP, and what they are to be written with. `now_us` is
  * the time since the start; longest_us: at most so much time between two that are better, 0: none
  * is written before the end. */

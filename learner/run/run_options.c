@@ -73,6 +73,9 @@ static char *describe_differences(const struct learner_options *earlier,
   CHECK(out, "out of memory for the differences of options");
   options_compare(&learner_options_table, earlier, now, say_difference, out);
   if (earlier->total_steps != now->total_steps) say_schedule(out, earlier, now);
+  const struct actor_critic_options *own = &now->algorithm.actor_critic;
+  if (own->target_entropy >= 0 && own->entropy_cost != earlier->algorithm.actor_critic.entropy_cost)
+    fprintf(out, "--entropy_cost has no effect: --target_entropy goes on from what it came to\n");
   fclose(out);
   return text;
 }
@@ -180,6 +183,19 @@ static enum status check_same_network(const struct learner_options *earlier,
   return status;
 }
 
+/* A checkpoint has the coefficient that is adjusted in units of the speed. */
+static enum status check_same_speed(const struct learner_options *earlier,
+                                    const struct learner_options *now, struct error *error) {
+  const struct actor_critic_options *before = &earlier->algorithm.actor_critic;
+  double speed = now->algorithm.actor_critic.entropy_adjustment_speed;
+  if (before->target_entropy < 0 || before->entropy_adjustment_speed == speed) return STATUS_OK;
+  return status_fail(
+      error, STATUS_MISMATCH,
+      "--entropy_adjustment_speed=%g: the run in %s has adjusted its entropy cost at "
+      "%g, and goes on so: leave it out",
+      speed, now->logdir, before->entropy_adjustment_speed);
+}
+
 /* The network of a run that exists is not chosen anew. */
 static enum status keep_network(const struct learner_options *earlier, struct learner_options *now,
                                 struct error *error) {
@@ -258,6 +274,7 @@ enum status run_options_read(struct learner_options *options, char **differences
     learner_options_apply_preset(&earlier);
     if (has_run) status = choose_as_before(&earlier, options, error);
     if (has_run && status == STATUS_OK) status = check_same_network(&earlier, options, error);
+    if (has_run && status == STATUS_OK) status = check_same_speed(&earlier, options, error);
   }
   if (status == STATUS_OK) status = learner_options_check(options, error);
   options_deinit(&learner_options_table, &earlier);
@@ -298,17 +315,12 @@ void run_options_say_differences(char *differences) {
   free(differences);
 }
 
-void run_options_write(const struct learner_options *options, const char *folder) {
-  char path[1024], temporary[1024];
+enum status run_options_write(const struct learner_options *options, const char *folder,
+                              struct error *error) {
+  char path[1024];
   snprintf(path, sizeof(path), "%s/config.txt", folder);
-  snprintf(temporary, sizeof(temporary), "%s/config.tmp", folder);
-  FILE *file = files_create(temporary);
+  FILE *file = files_begin(path);
   if (file)
     options_write(&learner_options_table, options, options_of_start, NUM_OPTIONS_OF_START, file);
-  bool written = file && !ferror(file) && fflush(file) == 0;
-  int reason = errno;
-  if (file) written = fclose(file) == 0 && written;
-  if (written && rename(temporary, path) == 0) return;
-  log_warn("cannot write %s: %s", path, strerror(written ? errno : reason));
-  unlink(temporary);
+  return files_replace(file, path, error);
 }

@@ -23,7 +23,8 @@ struct update_config run_options_of_update(const struct learner_options *options
 void run_options_say_differences(char *differences);
 
 /* Writes the effective options to config.txt in the folder, for people, for evaluation and for
- * resuming: a full disk or a crash leaves those of before, and a warning. */
-void run_options_write(const struct learner_options *options, const char *folder);
+ * resuming. Errors: IO: those of before are still there. */
+MUST_CHECK enum status run_options_write(const struct learner_options *options, const char *folder,
+                                         struct error *error);
 
 #endif

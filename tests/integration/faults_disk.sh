@@ -76,6 +76,12 @@ ended 10
 no_last() { is "$code" 1 && says "no final checkpoint" && is "$(value reason)" signal; }
 pass_if "a disk that is full at the end: exit code 1, named, with the result line" no_last
 
+# A run that its folder does not describe could not be resumed.
+learner --env=cartpole --num_envs=4 --logdir="$disk/another" --total_steps=1e9
+ended 20
+undescribed() { is "$code" 1 && says "cannot write $disk/another/" && is "$(value reason)" error; }
+pass_if "a run that begins on a full disk ends: exit code 1, named" undescribed
+
 # There is room for checkpoints and not for the replay: those that are saved without it, by
 # --checkpoint_steps, do not end that. Nothing else may take the room: no metrics, and of those by
 # steps the test keeps one.

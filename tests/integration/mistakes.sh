@@ -18,6 +18,8 @@ mistake "agent and environment in the wrong order" "./run_local.sh cartpole vtra
   vtrace cartpole 1
 mistake "an address whose port is left open" "--listen=127.0.0.1:0: name a port" \
   cartpole vtrace 1 --listen=127.0.0.1:0
+mistake "ports that do not suffice" "each of 2 learners listens a port above" \
+  cartpole vtrace 2 --learners=2 --listen=127.0.0.1:65535
 mistake "an option that does not exist" "did you mean --total_steps" \
   cartpole vtrace 2 --total_step=100
 mistake "an option of the actors, misspelt" "did you mean --reconnect_s" \

@@ -232,7 +232,7 @@ done
 mv metrics.kept run/metrics.jsonl
 
 # All others at once; a run that is resumed replaces what it writes.
-others=(run.json result.json environment.txt space.json address checkpoints/best.json config.tmp
+others=(run.json result.json environment.txt space.json address checkpoints/best.json config.txt.new
   run.json.new)
 for file in "${others[@]}"; do
   rm -f "run/$file"

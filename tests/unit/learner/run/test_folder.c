@@ -57,7 +57,7 @@ static void an_environment_of_any_length_is_read(void **state) {
   memset(name, 'n', sizeof(name) - 1);
   name[sizeof(name) - 1] = '\0';
   assert_int_equal(open_run(&folder, false), STATUS_OK);
-  folder_write_environment(&folder, name, "discrete(2)");
+  assert_int_equal(folder_write_environment(&folder, name, "discrete(2)", NULL), STATUS_OK);
   folder_read_environment(&folder, 1, text, sizeof(text));
   assert_string_equal(text, "discrete(2)");
   folder_read_environment(&folder, 2, text, sizeof(text));
@@ -172,8 +172,8 @@ static void a_renamed_folder_is_still_its_learners(void **state) {
   assert_false(folder_moved(&first));
   assert_int_equal(rename(run_path, moved), 0);
   assert_int_equal(open_run(&second, false), STATUS_OK);
-  folder_write_environment(&first, "first", "");
-  folder_write_environment(&second, "second", "");
+  assert_int_equal(folder_write_environment(&first, "first", "", NULL), STATUS_OK);
+  assert_int_equal(folder_write_environment(&second, "second", "", NULL), STATUS_OK);
   expect_text("environment.txt", "second\n");
   assert_string_equal(temporary_folder_read(moved, "environment.txt"), "first\n");
   assert_int_equal(folder_check(&first, &error), STATUS_OK);
@@ -191,7 +191,7 @@ static void a_removed_folder_is_missed(void **state) {
   assert_int_equal(folder_check(&first, &error), STATUS_OK);
   temporary_folder_remove(run_path);
   assert_int_equal(open_run(&second, false), STATUS_OK);
-  folder_write_environment(&first, "first", "");
+  assert_int_equal(folder_write_environment(&first, "first", "", NULL), STATUS_IO);
   assert_false(exists("environment.txt"));
   assert_false(folder_moved(&first));
   assert_int_equal(folder_check(&first, &error), STATUS_NOT_FOUND);
@@ -247,12 +247,13 @@ static void the_environment_and_its_choices_are_kept(void **state) {
   assert_int_equal(open_run(&folder, false), STATUS_OK);
   folder_read_environment(&folder, 0, text, sizeof(text));
   assert_string_equal(text, "");
-  folder_write_environment(&folder, "tmaze(length=20)", "");
+  assert_int_equal(folder_write_environment(&folder, "tmaze(length=20)", "", NULL), STATUS_OK);
   folder_read_environment(&folder, 0, text, sizeof(text));
   assert_string_equal(text, "tmaze(length=20)");
   folder_read_environment(&folder, 1, text, sizeof(text));
   assert_string_equal(text, "");
-  folder_write_environment(&folder, "tmaze(length=20)", "choices(2,3)");
+  assert_int_equal(folder_write_environment(&folder, "tmaze(length=20)", "choices(2,3)", NULL),
+                   STATUS_OK);
   folder_read_environment(&folder, 1, text, sizeof(text));
   assert_string_equal(text, "choices(2,3)");
   folder_read_environment(&folder, 0, text, 6); /* no further than there is room */
@@ -268,7 +269,7 @@ static void the_space_is_kept(void **state) {
   struct space found;
   assert_int_equal(open_run(&folder, false), STATUS_OK);
   assert_int_equal(folder_read_space(&found, folder.path, &error), STATUS_NOT_FOUND);
-  folder_write_space(&folder, &space);
+  assert_int_equal(folder_write_space(&folder, &space, NULL), STATUS_OK);
   assert_int_equal(folder_read_space(&found, folder.path, NULL), STATUS_OK);
   assert_int_equal(space_compare(&space, "here", &found, "there", NULL), STATUS_OK);
   char path[1024];

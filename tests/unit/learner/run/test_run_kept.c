@@ -66,6 +66,17 @@ static bool is_there(const char *name) {
 
 /* ---- tests */
 
+/* As on a full disk: the score does not count. */
+static void one_that_was_not_written_is_due_again(void **state) {
+  (void)state;
+  assert_int_equal(due(5, 100, 60), KEPT_BEST);
+  write_kinds(KEPT_BEST, 1);
+  assert_int_equal(due(9, 100, 120), KEPT_BEST);
+  run_kept_forget(&kept, folder);
+  assert_int_equal(due(5, 100, 180), 0);
+  assert_int_equal(due(9, 100, 240), KEPT_BEST);
+}
+
 static void a_higher_mean_of_enough_episodes_is_the_best(void **state) {
   (void)state;
   assert_int_equal(due(50, 99, 2), 0);
@@ -147,6 +158,7 @@ static void a_resumed_run_replaces_the_best_of_few_episodes(void **state) {
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
   const struct CMUnitTest tests[] = {
+      TEST(one_that_was_not_written_is_due_again),
       TEST(a_higher_mean_of_enough_episodes_is_the_best),
       TEST(evaluation_replaces_training),
       TEST(none_is_written_before_the_end_without_checkpoints),

@@ -57,7 +57,7 @@ static enum status read_words(const char *first, ...) {
 static void a_resumed_run_keeps_its_options_but_for_those_given(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--seed=7", "--unroll_length=5", NULL), STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
 
   assert_int_equal(
@@ -74,7 +74,7 @@ static void a_resumed_synchronous_run_follows_its_environments(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--agent=a2c", "--num_envs=32", NULL), STATUS_OK);
   assert_int_equal(learner_options_batch_size(&options), 32);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
 
   assert_int_equal(read_words(logdir, "--resume", "--agent=a2c", "--num_envs=64", NULL), STATUS_OK);
@@ -91,11 +91,24 @@ static void a_run_without_a_network_keeps_an_mlp(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, NULL), STATUS_OK);
   assert_string_equal(options.network, "auto"); /* which the learner never writes */
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
   assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
   assert_string_equal(options.network, "mlp");
   assert_int_equal(options.lstm_size, 0);
+}
+
+static void a_resumed_run_adjusts_its_entropy_as_before(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--target_entropy=0.5", NULL), STATUS_OK);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--entropy_adjustment_speed=5", NULL),
+                   STATUS_MISMATCH);
+  assert_non_null(strstr(error.text, "leave it out"));
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--entropy_cost=0.2", NULL), STATUS_OK);
+  assert_non_null(strstr(differences, "--entropy_cost has no effect"));
 }
 
 /* The kind of network before the sizes that follow from it, both values, and what to do. */
@@ -116,7 +129,7 @@ static void a_resumed_run_keeps_its_network(void **state) {
       {"--no_normalize_values", "has --normalize_values=true, "},
       {"--optimizer=rmsprop", "has --optimizer=adam, "}};
   assert_int_equal(read_words(logdir, "--hidden=64,64", "--network=mlp", NULL), STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     forget();
     assert_int_equal(read_words(logdir, "--resume", cases[i].word, NULL), STATUS_MISMATCH);
@@ -164,7 +177,7 @@ static void a_target_that_was_counted_in_updates_is_translated(void **state) {
     snprintf(agent, sizeof(agent), "--agent=%s", agents[i]);
     forget();
     assert_int_equal(read_words(logdir, agent, "--burn_in=0", words[i], NULL), STATUS_OK);
-    run_options_write(&options, folder);
+    assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
     make_as_before("2500");
     for (int again = 0; again < 2; again++) { /* translated once */
       forget();
@@ -172,7 +185,7 @@ static void a_target_that_was_counted_in_updates_is_translated(void **state) {
       assert_int_equal(learner_options_target_updates(&options), 2500);
       assert_true(options.importance_exponent_end == -1);
       assert_string_equal(differences, "");
-      run_options_write(&options, folder);
+      assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
     }
   }
   forget();
@@ -186,7 +199,7 @@ static void a_target_that_was_counted_in_updates_is_translated(void **state) {
 static void a_run_without_a_replay_is_left_alone(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, NULL), STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   make_as_before("2500");
   forget();
   assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
@@ -198,7 +211,7 @@ static void options_of_other_algorithms_in_a_config_are_dropped(void **state) {
   (void)state;
   char path[256];
   assert_int_equal(read_words(logdir, "--agent=dqn", NULL), STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   snprintf(path, sizeof(path), "%s/config.txt", folder);
   FILE *out = fopen(path, "a");
   assert_non_null(out);
@@ -222,7 +235,7 @@ static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
   snprintf(config, sizeof(config), "--config=%s/config.txt", folder);
   assert_int_equal(read_words(logdir, NULL), STATUS_OK);
   assert_true(options.normalize_observations);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
   assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
   assert_true(options.normalize_observations);
@@ -246,7 +259,7 @@ static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--seed=7", NULL), STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
 
   assert_int_equal(read_words(logdir, NULL), STATUS_OK);
@@ -266,7 +279,7 @@ static void an_evaluated_run_keeps_what_it_is_about(void **state) {
   assert_int_equal(read_words(logdir, "--deterministic", "--metrics_port=9100", "--num_envs=4",
                               "--max_envs=8", "--hidden=7", NULL),
                    STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
 
   assert_int_equal(read_words(logdir, "--mode=evaluate", "--num_envs=16", NULL), STATUS_OK);
@@ -353,7 +366,7 @@ static void a_run_by_mpi_is_resumed_by_each_rank(void **state) {
   (void)state;
   set_world("0", "2");
   assert_int_equal(read_words("--learners_mpi", logdir, "--seed=7", NULL), STATUS_OK);
-  run_options_write(&options, folder);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
   set_world("2", "3"); /* it was not there before */
   assert_int_equal(read_words("--learners_mpi", logdir, "--resume", NULL), STATUS_OK);
@@ -401,6 +414,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_resumed_run_adjusts_its_entropy_as_before, setup, teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_network_keeps_an_mlp, setup, teardown),
       cmocka_unit_test_setup_teardown(a_target_that_was_counted_in_updates_is_translated, setup,
                                       teardown),
