@@ -41,6 +41,12 @@ static enum status check_file(const char *path, struct error *error) {
   ssize_t bytes = is_file ? read(file, magic, sizeof magic) : 0;
   close(file);
   if (bytes == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0) return STATUS_OK;
+  size_t length = strlen(path);
+  if (length > 3 && strcmp(path + length - 3, ".py") == 0)
+    return status_fail(error, STATUS_INVALID,
+                       "environment %s is a file of Python: name what it registers, gym:MyEnv-v0, "
+                       "and the file by --module=%s",
+                       path, path);
   return status_fail(error, STATUS_INVALID,
                      "environment %s is not a shared object; make one of the C file: cc -shared "
                      "-fPIC -I.../include my_env.c -o my_env.so",

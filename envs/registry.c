@@ -67,14 +67,20 @@ static const char *nearest_word(char *text, size_t bytes, const char *name) {
     snprintf(text, bytes, "gym%s", colon);
     return text;
   }
-  if (is_gymnasium_id(name)) {
-    snprintf(text, bytes, "gym:%s", name);
+  if (strncmp(name, "gym/", 4) == 0 || strncmp(name, "gym.", 4) == 0) {
+    snprintf(text, bytes, "gym:%s", name + 4);
     return text;
   }
   const char *names[NUM_ENVIRONMENTS + NUM_BRIDGED];
   for (int i = 0; i < NUM_ENVIRONMENTS; i++) names[i] = environments[i]->name;
   for (int i = 0; i < NUM_BRIDGED; i++) names[NUM_ENVIRONMENTS + i] = bridged[i];
-  return options_nearest_word(names, NUM_ENVIRONMENTS + NUM_BRIDGED, name);
+  if (!is_gymnasium_id(name))
+    return options_nearest_word(names, NUM_ENVIRONMENTS + NUM_BRIDGED, name);
+  for (int i = 0; i < NUM_ENVIRONMENTS && islower((unsigned char)name[0]); i++)
+    if (strncmp(name, names[i], strlen(names[i])) == 0 && name[strlen(names[i])] == '-')
+      return names[i]; /* cartpole-v1 */
+  snprintf(text, bytes, "gym:%s", name);
+  return text;
 }
 
 static enum status find_builtin(const struct acorn_env **out, const char *name,

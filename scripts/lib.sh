@@ -126,6 +126,11 @@ run_option() { sed -n "s/^$1 *= *//p" "$run/config.txt" | sed 's/^"\(.*\)"$/\1/'
 # is installed here.
 build_bridge() {
   if [ -n "${ACORN_PYTHON:-}" ]; then
+    if [ -d "$ACORN_PYTHON" ]; then
+      echo "ACORN_PYTHON=$ACORN_PYTHON is a folder: name the interpreter in it," \
+        "$ACORN_PYTHON/bin/python" >&2
+      exit 2
+    fi
     build gymnasium PYTHON="$(realpath -s -- "$ACORN_PYTHON")"
   else
     set_up gym && build gymnasium

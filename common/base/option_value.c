@@ -1,5 +1,6 @@
 #include "common/base/option_value.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -101,7 +102,11 @@ static enum status read_int(const struct option *option, int64_t *value, const c
                             const char *where, struct error *error) {
   double number;
   if (!read_number(text, &number))
-    return refuse(option, text, where, "is not a whole number", error);
+    return refuse(option, text, where,
+                  isdigit((unsigned char)text[0])
+                      ? "is not a whole number as 1500000, 1.5e6, 1500k or 1.5M are"
+                      : "is not a whole number",
+                  error);
 
   // Plain digits are read exactly; a double would round them from 2^53 on.
   char *end;
@@ -171,6 +176,8 @@ static const char *nearest_choice(char *choices, const char *text) {
   int count = 0;
   for (char *rest = choices, *word; count < CHOICES_MAX && (word = strsep(&rest, "|"));)
     words[count++] = word;
+  for (int i = 0; i < count; i++) // which the nearest is not
+    if (strcmp(text, "gpu") == 0 && strcmp(words[i], "cuda") == 0) return words[i];
   return options_nearest_word(words, count, text);
 }
 

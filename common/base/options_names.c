@@ -71,8 +71,19 @@ const char *options_nearest_word(const char *const *words, int count, const char
   return best;
 }
 
+// What others call options of ours, that would be taken for something else.
+static const char *const synonyms[][2] = {
+    {"gamma", "discount"},        {"ent_coef", "entropy_cost"},       {"gae_lambda", "lambda"},
+    {"lr", "learning_rate"},      {"steps", "total_steps"},           {"timesteps", "total_steps"},
+    {"vf_coef", "baseline_cost"}, {"total_timesteps", "total_steps"}, {"n_epochs", "epochs"},
+};
+
 const char *options_nearest(const struct option_target *targets, int num_targets,
                             const char *name) {
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    for (int t = 0; t < num_targets; t++)
+      if (strcmp(name, synonyms[i][0]) == 0 && options_find(targets[t].table, synonyms[i][1]))
+        return synonyms[i][1];
   const char *best = NULL;
   int best_distance = NOT_NEAR;
   for (int t = 0; t < num_targets; t++) {

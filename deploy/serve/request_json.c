@@ -75,7 +75,12 @@ static enum status put_nested(const struct tensor *tensor, uint8_t **to, const j
     *to += tensor_type_bytes(tensor->type);
     return status;
   }
-  if (!json_is_array(value) || json_array_size(value) != (size_t)tensor->shape[dim])
+  if (!json_is_array(value))
+    return status_fail(error, STATUS_INVALID,
+                       "input '%s': %s stands where an array of %d is expected (dimension %d of a "
+                       "row); each row is an array in the array of rows",
+                       tensor->name, kind_of(value), tensor->shape[dim], dim);
+  if (json_array_size(value) != (size_t)tensor->shape[dim])
     return status_fail(error, STATUS_INVALID,
                        "input '%s': %s of %zu stands where an array of %d is expected "
                        "(dimension %d of a row)",

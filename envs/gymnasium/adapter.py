@@ -37,7 +37,7 @@ def explain(exception):
     sys.stderr.write("".join(traceback.format_exception(exception)))
     sys.stderr.flush()
     last = traceback.format_exception_only(exception)[-1].strip()
-    return f"{' '.join(last.split())} (the traceback is in the log)"
+    return f"{' '.join(last.split())} (the traceback is above, or in the log)"
 
 
 # ---- environments of Gymnasium
@@ -76,6 +76,11 @@ def refuse_missing(path, error):
             f"--module: {path} imports '{lacks}', which lies beside it and is not copied into the "
             f"run: export PYTHONPATH={folder}"
         ) from None
+    if lacks == "gym":
+        raise Refusal(
+            f"--module: {path} imports gym, which Gymnasium has replaced: write `import gymnasium "
+            "as gym`"
+        ) from None
     raise Refusal(
         f"--module: {path}: No module named '{lacks}': install it, or, where it is a file of your "
         f"own, {lacks}.py, which no run keeps: export PYTHONPATH=its_folder"
@@ -85,6 +90,11 @@ def refuse_missing(path, error):
 def make_gym(name, options, own=None):
     gym = gymnasium()
     check_id(name)
+    if options.get("render_mode") == "human":
+        raise Refusal(
+            "render_mode=human would open a window for each environment, from several threads: "
+            "leave it out; scripts/watch.sh shows how a run plays"
+        )
     before = set(gym.registry)
     if own:
         import_own(own)
@@ -98,6 +108,7 @@ def make_gym(name, options, own=None):
     except gym.error.UnregisteredEnv as unknown:
         near = difflib.get_close_matches(name, gym.registry, 3, 0.5)
         hint = f"; the nearest: {', '.join(near)}" if near else ""
+        hint = of_atari(name) or hint
         says = " ".join(str(unknown).split()).rstrip(".")
         added = [i for i in gym.registry if i not in before]
         raise Refusal(f"{says}{hint}{where_from(name, own, added)}") from None
@@ -112,6 +123,20 @@ def make_gym(name, options, own=None):
         # What gym.make raises says little more than its cause.
         refuse_options(gym, name, error.__cause__ or error)
         raise
+
+
+def of_atari(name):
+    """Where the ID is that of a game in an older Gymnasium: PongNoFrameskip-v4, Pong-v5."""
+    game = re.sub("(-ram)?(NoFrameskip|Deterministic)?(-v[0-9]+)?$", "", name)
+    if not re.fullmatch("[A-Z][A-Za-z]+", game):
+        return ""
+    try:
+        from ale_py.roms import get_all_rom_ids
+    except ImportError:
+        return ""
+    if re.sub("(?<!^)([A-Z])", r"_\1", game).lower() not in get_all_rom_ids():
+        return ""
+    return f"; that is atari:{game}, or gym:ALE/{game}-v5 with sticky actions"
 
 
 def where_from(name, own, added):

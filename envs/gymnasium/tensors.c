@@ -223,7 +223,12 @@ static int write_one_hot(const struct leaf *leaf, const int32_t *number, uint8_t
 /* Of a Discrete space: one-hot, or its place where there are too many values. */
 static int write_whole_number(const struct leaf *leaf, PyObject *value, void *out) {
   long long number = PyLong_AsLongLong(value);
-  if (number == -1 && PyErr_Occurred()) return -1;
+  if (number == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "the observation '%s' is %R, the space says a whole number",
+                 leaf->name, value);
+    return -1;
+  }
   long long place = place_of(leaf, 0, number);
   if (place < 0) return -1;
   if (!is_one_hot(leaf)) {
@@ -359,6 +364,19 @@ static PyObject *part_of(const struct leaf *leaf, PyObject *result) {
   return value;
 }
 
+/* Instead of the KeyError of the Dict, or whatever there was in its place. */
+static int say_missing(const struct leaf *leaf) {
+  Py_ssize_t size = PyTuple_GET_SIZE(leaf->path);
+  if (size < 2 || place_in(leaf) < 0) return -1;
+  PyErr_Clear();
+  PyErr_Format(
+      PyExc_TypeError,
+      "the observation has no part %R, which stands for '%s' in the space: return a Dict or "
+      "Tuple as it is",
+      PyTuple_GET_ITEM(leaf->path, size - 1), leaf->name);
+  return -1;
+}
+
 int leaf_write(const struct leaf *leaf, PyObject *result, void *out) {
   PyObject *value = part_of(leaf, result);
   if (!value && place_in(leaf) < 0 && PyErr_ExceptionMatches(PyExc_KeyError)) {
@@ -366,7 +384,7 @@ int leaf_write(const struct leaf *leaf, PyObject *result, void *out) {
     memset(out, 1, leaf->elements); /* the mask: an info that says nothing forbids nothing */
     return 0;
   }
-  if (!value) return -1;
+  if (!value) return say_missing(leaf);
   int failed =
       leaf->source[0] ? write_array(leaf, value, out) : write_whole_number(leaf, value, out);
   Py_DECREF(value);

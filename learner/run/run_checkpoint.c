@@ -191,6 +191,8 @@ enum status run_load_if_wanted(struct run *run, struct error *error) {
   if (status == STATUS_NOT_FOUND && !run->evaluates) {
     if (run->folder.held_run)
       log_warn("no checkpoint in %s yet: the run starts anew", run->folder.checkpoints);
+    else
+      log_info("--resume: there is no run in %s yet: it begins", run->folder.name);
     return STATUS_OK;
   }
   return status;

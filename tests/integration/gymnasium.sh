@@ -127,6 +127,12 @@ mistaken() {
     [ ! -e "$work/mistaken" ]
 }
 pass_if "a mistake in the environment's first step is told once, and nothing starts" mistaken
+for game in Pong-v5 PongNoFrameskip-v4 SpaceInvaders; do
+  named=${game%%[N-]*}
+  refused "gym:$game" ppo 1 8
+  pass_if "a game by another name: $game" \
+    eval 'is "$code" 2 && says "that is atari:$named, or gym:ALE/$named-v5" && ! says Traceback'
+done
 for what in empty one; do
   refused gym:zoo:Masked-v0 ppo 1 8 --env_args="{\"what\": \"$what\"}"
   pass_if "what is no mask, but has its name, is refused: $what" eval \

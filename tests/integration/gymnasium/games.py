@@ -111,7 +111,7 @@ def refuses_at_once(name, words, word, **options):
 def faults():
     wrong = "gym:zoo:Wrong-v0"
     for what, words in (
-        ("make", "RuntimeError: no such level (the traceback is in the log)"),
+        ("make", "RuntimeError: no such level (the traceback is above, or in the log)"),
         ("reset", "RuntimeError: the door is shut"),
         ("step", "RuntimeError: the lamp broke"),
         ("exit", "SystemExit: 7"),
@@ -120,6 +120,9 @@ def faults():
         ("shape", "'observation' is float32[3], the space says float32[2]"),
         ("dtype", "'observation' is int32[2], the space says float32[2]"),
         ("list", "'observation' is a list, the space says an array of float32"),
+        ("a part less", "the observation has no part 'b', which stands for"),
+        ("no parts", "the observation has no part 'a', which stands for"),
+        ("no number", "is 1.5, the space says a whole number"),
         ("words", "RuntimeError: the lamp \\udc80 broke"),
         ("no reward", "the reward must be a real number, not NoneType"),
         ("word reward", "the reward must be a real number, not str"),
@@ -147,6 +150,7 @@ def faults():
     refuses("too many parts", "its observation has 9 parts", strange, observation="many")
     refuses("too many dimensions", "has 5 dimensions", strange, observation="deep")
     refuses_at_once("an unknown ID", "the nearest: CartPole-v1", "gym:CartPool-v1")
+    refuses_at_once("windows", "scripts/watch.sh shows", "gym:CartPole-v1", render_mode="human")
     refuses_at_once("an ID that is out of date", "Please use `LunarLander-v3`", "gym:LunarLander-v2")
     refuses_at_once("no ID", "'' is no ID of Gymnasium", "gym:")
     refuses_at_once("an ID with two modules", "'a:b:X-v0' is no ID of Gymnasium", "gym:a:b:X-v0")

@@ -81,6 +81,11 @@ class Wrong(gymnasium.Env):
 
     def __init__(self, what):
         self.what = what
+        if what in ("a part less", "no parts"):
+            self.observation_space = spaces.Dict(a=self.observation_space, b=self.observation_space)
+            self.right = {"a": self.right, "b": self.right}
+        if what == "no number":
+            self.observation_space, self.right = spaces.Discrete(4), 3
         if what == "make":
             raise RuntimeError("no such level")
         if what == "hang in make":
@@ -125,6 +130,9 @@ class Wrong(gymnasium.Env):
             "dtype": np.zeros(2, np.int32),
             "list": [0.0, 0.0],
             "nan": np.array([0, np.nan], np.float32),
+            "a part less": {"a": np.zeros(2, np.float32)},
+            "no parts": np.zeros(2, np.float32),
+            "no number": 1.5,
         }.get(self.what, self.right)
         return tuple(result)
 

@@ -172,6 +172,7 @@ static void test_refused(void **state) {
       {"--rate=fast", "--rate: 'fast' is not a number; allowed: 0..1"},
       {"--gamma=nan", "--gamma: 'nan' is not a number"},
       {"--seed=1.5", "--seed: '1.5' is not a whole number"},
+      {"--seed=10K", "--seed: '10K' is not a whole number as 1500000, 1.5e6, 1500k or 1.5M are"},
       {"--seed", "--seed: its value is missing; write --seed=VALUE"},
       {"--seed --resume", "--seed: its value is missing"},
       {"--config", "--config: its value is missing"},
