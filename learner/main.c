@@ -52,6 +52,7 @@ struct app {
   bool writing;                      /* a checkpoint is being written by the pool */
   bool requested;                    /* or has been asked for */
   int wanted;                        /* enum kept_kind: to be asked for after it */
+  int missed;                        /* likewise: that could not be written, with the next one */
   enum status write_status;
   int failing;      /* enum kept_kind: what could not be written, until it is again */
   bool folder_lost; /* the run folder is gone: nothing is written any more */
@@ -112,7 +113,10 @@ static void on_signal(uv_signal_t *handle, int signal_number) {
 /* One buffer at a time: what comes meanwhile waits for it. What others are written with stays while
  * they are. */
 static void request_checkpoint(struct app *app, int kinds) {
-  app->wanted |= kinds;
+  if (kinds) {
+    app->wanted |= kinds | app->missed;
+    app->missed = 0;
+  }
   if (!app->wanted || app->requested) return;
   app->requested = true;
   run_request_checkpoint(&app->run, app->wanted);
@@ -178,7 +182,7 @@ static void say_whether_written(struct app *app) {
     log_warn("%s; training goes on", app->write_error.text);
     app->failing |= kinds;
     if (kinds & KEPT_BEST) run_kept_forget(&app->run.others, app->run.folder.checkpoints);
-    app->wanted |= kinds & KEPT_STEP; /* with the next one */
+    app->missed |= kinds & KEPT_STEP;
   } else if (kinds & KEPT_NEWEST || !(app->failing & KEPT_NEWEST)) {
     if (app->failing) log_info("checkpoints are written again");
     app->failing = 0;
@@ -324,6 +328,7 @@ static void announce(const struct app *app) {
 static int last_kinds(struct app *app) {
   struct vitals *vitals = &app->report.vitals;
   int missed = app->requested ? atomic_load(&app->run.saved_kinds) & (KEPT_BEST | KEPT_STEP) : 0;
+  missed |= app->missed;
   vitals_read_returns(vitals);
   return missed | run_kept_last(&app->run.others, &vitals->train, &vitals->eval,
                                 progress_steps(app->run.progress), app->options.checkpoint_steps);

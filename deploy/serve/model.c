@@ -363,6 +363,7 @@ static enum status describe_any(struct model *model, bool named, bool *tried, st
   struct candidates *candidates = check_alloc(1, sizeof(*candidates));
   const struct model_policy *policy = &model->policy;
   enum status status = STATUS_NOT_FOUND;
+  struct error later;
   (void)scan(candidates, model->config->path, "");
   for (int i = 0; i < candidates->count && status != STATUS_OK; i++) {
     int64_t number = candidates->number[i];
@@ -370,7 +371,7 @@ static enum status describe_any(struct model *model, bool named, bool *tried, st
     snprintf(folder, sizeof(folder), "%.3000s/%lld", model->config->path, (long long)number);
     if ((named && !is_among(policy->specific, policy->num_specific, number)) || !is_run(folder))
       continue;
-    status = describe(model, folder, *tried ? NULL : error);
+    status = describe(model, folder, *tried ? &later : error);
     *tried = true;
   }
   free(candidates);

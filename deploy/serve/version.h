@@ -3,9 +3,8 @@
  * delay it waits for more.
  *
  * Upstream: model.h. Downstream: served.h, sequences.h.
- * Threads: version_open, version_close: main. version_submit, version_begin, version_used_us:
- * any. One
- * at a time computes: its own, or one that begins a small batch.
+ * Threads: version_open, version_close: main. version_submit, version_begin, version_used_us: any.
+ * One at a time computes: its own, or one that begins a small batch.
  * Invariant: two steps of a sequence are never in one batch, and run in the order of their
  * submission. */
 #ifndef ACORN_DEPLOY_SERVE_VERSION_H

@@ -42,10 +42,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):
                 "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
 
     def __init__(self, env, num_envs=1, env_args=None, render_mode=None):
-        self._handle, self._was_reset = None, np.zeros(num_envs, bool)
+        self._handle = None
         self._handle = call("vector_open", str(env).encode(),
                             json.dumps(env_args or {}).encode(), num_envs)
         self.num_envs, self.render_mode = num_envs, render_mode
+        self._was_reset = np.zeros(num_envs, bool)
         space = Space(library().acorn_vector_space(self._handle).decode())
         self.single_observation_space = _observation_space(space.tensors)
         self.single_action_space = _action_space(space)
