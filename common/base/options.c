@@ -1,5 +1,6 @@
 #include "common/base/options.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "common/base/check.h"
@@ -93,6 +94,10 @@ void options_reset(const struct option_table *table, void *config, const struct 
 
 static bool is_option(const char *word) {
   return strncmp(word, "--", 2) == 0;
+}
+
+static bool is_short_option(const char *word) {
+  return word[0] == '-' && isalpha((unsigned char)word[1]);
 }
 
 // Takes one "--name" or "--name=value". `value` is NULL if there was no "=".
@@ -209,7 +214,7 @@ enum status options_parse_each(const struct option_target *targets, int num_targ
       words.next++;
     } else if (!only_positional && is_option(word)) {
       status = parse_option(targets, num_targets, &words, error);
-    } else if (positional) {
+    } else if (positional && (only_positional || !is_short_option(word))) {
       positional[(*num_positional)++] = word;
       words.next++;
     } else {

@@ -18,6 +18,7 @@ mistake "agent and environment in the wrong order" "./run_local.sh cartpole vtra
   vtrace cartpole 1
 mistake "an address whose port is left open" "--listen=127.0.0.1:0: name a port" \
   cartpole vtrace 1 --listen=127.0.0.1:0
+mistake "one dash" "'-seed=4' is no option: they start with two dashes" cartpole ppo -seed=4
 mistake "ports that do not suffice" "each of 2 learners listens a port above" \
   cartpole vtrace 2 --learners=2 --listen=127.0.0.1:65535
 mistake "an option that does not exist" "did you mean --total_steps" \

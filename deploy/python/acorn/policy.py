@@ -1,5 +1,6 @@
 """Trained policies: of a run folder, a checkpoint, a file of `acorn export`."""
 import ctypes
+import re
 import subprocess
 import tempfile
 import threading
@@ -37,7 +38,8 @@ def load(source, *, checkpoint="", env=None):
                  f"--checkpoint={checkpoint}"] + ([f"--env={env}"] if env else [])
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if done.returncode != 0:
-            raise AcornError(done.stderr.strip() or f"export ended with {done.returncode}")
+            said = re.sub(r"(?m)^[0-9.]+ export: (error: )?", "", done.stderr.strip())
+            raise AcornError(said or f"export ended with {done.returncode}")
         return Policy(output)
 
 

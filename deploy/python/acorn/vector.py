@@ -43,6 +43,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     def __init__(self, env, num_envs=1, env_args=None, render_mode=None):
         self._handle = None
+        if str(env).startswith("gym:"):
+            raise AcornError(f"{env}: Gymnasium makes its own: gymnasium.make_vec('{env[4:]}', "
+                             f"{num_envs})")
         self._handle = call("vector_open", str(env).encode(),
                             json.dumps(env_args or {}).encode(), num_envs)
         self.num_envs, self.render_mode = num_envs, render_mode

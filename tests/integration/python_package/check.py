@@ -233,6 +233,7 @@ def kinds():
     assert np.array_equal(before[1:], after[1:]) and not np.array_equal(before[0], after[0])
     raises("an action that its action space does not have", env.step, np.full(4, 3))
     raises("cartpool", acorn.VectorEnv, "cartpool", 2)
+    raises("gymnasium.make_vec('CartPole-v1', 2)", acorn.VectorEnv, "gym:CartPole-v1", 2)
     raises("0 environments", acorn.VectorEnv, "cartpole", 0)
     raises("wide", acorn.VectorEnv, "catch", 2, env_args={"wide": 3})
     raises("actions are float64, not int32", env.step, np.zeros(4))
