@@ -73,7 +73,7 @@ static void fill_metrics(struct report *report) {
   const struct vitals *vitals = &report->vitals;
   const struct wire_status *status = &vitals->status;
   struct gauges_rates rates = {NAN, NAN, NAN, NAN, NAN}; /* until they are measured */
-  if (vitals->num_moments > 1)
+  if (vitals->is_measured)
     rates =
         (struct gauges_rates){.env_steps = status->steps_per_second,
                               .trained_steps = status->trained_steps_per_second,

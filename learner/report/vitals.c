@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
-enum { SECOND_US = 1000 * 1000 };
+enum { SECOND_US = 1000 * 1000, LEAST_US = 450 * 1000, FIRST_US = 50 * 1000 };
 
 /* ---- life */
 
@@ -141,16 +141,19 @@ static void fill_rates(struct vitals *vitals, const struct vitals_moment *since,
   vitals->cpu_cores = (double)(now->cpu_us - since->cpu_us) / (seconds * SECOND_US);
 }
 
-/* Moments are half a second apart, or more; a tick may come a little early. */
+/* Moments are half a second apart, or more; a tick may come a little early. Rates since the start
+ * are there sooner, for runs that are over by then. */
 static void note_moment(struct vitals *vitals, const struct trainer_report *trainer,
                         int64_t now_us) {
   struct wire_status *status = &vitals->status;
   struct run *run = vitals->run;
   int64_t last = vitals->num_moments - 1, oldest = last - (VITALS_MOMENTS - 1);
-  int64_t least_us = last > 0 ? 450 * 1000 : 50 * 1000; /* before there is a first rate: soon */
-  if (now_us - vitals->moment[last % VITALS_MOMENTS].at_us < least_us) return;
+  int64_t age_us = now_us - vitals->moment[last % VITALS_MOMENTS].at_us;
+  if (age_us < (last > 0 ? LEAST_US : FIRST_US)) return;
   struct vitals_moment now = moment_of(run, trainer, now_us);
   fill_rates(vitals, &vitals->moment[(oldest > 0 ? oldest : 0) % VITALS_MOMENTS], &now);
+  vitals->is_measured = true;
+  if (age_us < LEAST_US) return;
   vitals->moment[vitals->num_moments++ % VITALS_MOMENTS] = now;
   status->batch_rows = metric_mean_since(run->inference_metrics.batch_rows, &vitals->batch_rows);
   status->batch_wait_us =

@@ -32,6 +32,7 @@ struct vitals {
   /* the last ones: moment i is at i modulo VITALS_MOMENTS */
   struct vitals_moment moment[VITALS_MOMENTS];
   int64_t num_moments;
+  bool is_measured; /* there are rates */
   struct metric_sum batch_rows, batch_wait_us;
   /* when something was last trained */
   int64_t windows_dropped;

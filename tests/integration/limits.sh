@@ -141,19 +141,24 @@ pass_if "a learner with little memory runs or ends with an error, and never hang
 
 # ---- ulimit -f, the size of files: a failed write like any other
 
-# limited COMMAND...: with files of 1 KiB at most; what it prints goes to err, through a pipe.
+# limited COMMAND...: with files of 1 KiB, or $kib, at most; what it prints goes to err, through a
+# pipe.
 limited() {
   (
-    ulimit -f 1
+    ulimit -f "${kib:-1}"
     exec "$@"
   ) 2>&1 </dev/null | cat >"$work/err"
   code=${PIPESTATUS[0]}
 }
-limited "$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=30k --metrics_secs=0.05 \
+limited "$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=30k --logdir=undescribed
+undescribed() {
+  is $code 1 && says "cannot write undescribed/config.txt: File too large" && says "reason=error"
+}
+pass_if "a run whose config.txt cannot be written ends at once" undescribed
+kib=16 limited "$tree/run_local.sh" cartpole vtrace 2 8 --total_steps=30k --metrics_steps=1000 \
   --logdir=limited
 each_is_named() {
-  says "cannot write limited/config.txt: File too large" &&
-    says "cannot write limited/metrics.jsonl: File too large" &&
+  says "cannot write limited/metrics.jsonl: File too large" &&
     says "cannot be written: File too large; raise the limit of file sizes (ulimit -f)"
 }
 pass_if "files that reach the limit of their size are each named with the reason" each_is_named
