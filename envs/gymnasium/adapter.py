@@ -108,9 +108,9 @@ def make_gym(name, options, own=None):
     except gym.error.UnregisteredEnv as unknown:
         near = difflib.get_close_matches(name, gym.registry, 3, 0.5)
         hint = f"; the nearest: {', '.join(near)}" if near else ""
-        hint = of_atari(name) or hint
         says = " ".join(str(unknown).split()).rstrip(".")
         added = [i for i in gym.registry if i not in before]
+        hint = of_atari(name) or hint  # last: ale_py registers its games
         raise Refusal(f"{says}{hint}{where_from(name, own, added)}") from None
     except gym.error.Error as error:
         if is_raised_by(gym.make, error):
