@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
+#include "common/base/crc32.h"
 #include "common/base/decimal.h"
 #include "common/base/log.h"
 #include "common/base/options.h"
@@ -275,8 +276,7 @@ void registry_identity(char *out, size_t bytes, const struct acorn_env *env,
   CHECK(fclose(whole) == 0, "out of memory");
   snprintf(out, bytes, "%s", text);
   if (length >= bytes) {
-    uint32_t hash = 2166136261u; // FNV-1a
-    for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
+    uint32_t hash = crc32_extend(0, text, length);
     snprintf(out + bytes - 1 - HASH_CHARACTERS, HASH_CHARACTERS + 1, "-%08x", hash);
   }
   free(text);

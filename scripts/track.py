@@ -84,8 +84,8 @@ def read_tags(folder):
 
 
 def has_failed(tags):
-    """3: it ended at its budget before its target."""
-    return tags.get("result.exit_code", 0) not in (0, 3)
+    """3: it ended at its budget before its target; 130: Ctrl-C stopped it in order."""
+    return tags.get("result.exit_code", 0) not in (0, 3, 130)
 
 
 def seconds_of(text):

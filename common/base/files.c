@@ -66,20 +66,21 @@ FILE *files_create(const char *path) {
   return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-static void name_next(char next[PATH_MAX], const char *path) {
-  snprintf(next, PATH_MAX, "%.4000s.new", path);
+static bool name_next(char next[PATH_MAX], const char *path) {
+  if (snprintf(next, PATH_MAX, "%s.new", path) < PATH_MAX) return true;
+  errno = ENAMETOOLONG;
+  return false;
 }
 
 FILE *files_begin(const char *path) {
   char next[PATH_MAX];
-  name_next(next, path);
-  return files_create(next);
+  return name_next(next, path) ? files_create(next) : NULL;
 }
 
 enum status files_replace(FILE *file, const char *path, struct error *error) {
   char next[PATH_MAX];
-  name_next(next, path);
-  bool written = file && fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
+  bool written = file && name_next(next, path) && fflush(file) == 0 && !ferror(file) &&
+                 fsync(fileno(file)) == 0;
   int reason = errno;
   if (file && fclose(file) != 0 && written) {
     reason = errno;
@@ -88,7 +89,7 @@ enum status files_replace(FILE *file, const char *path, struct error *error) {
   if (written && rename(next, path) == 0) return STATUS_OK;
   if (written) reason = errno;
   if (file) unlink(next);
-  return status_fail(error, STATUS_IO, "cannot write %s: %s", path, strerror(reason));
+  return status_fail(error, STATUS_IO, "cannot write %.300s: %s", path, strerror(reason));
 }
 
 enum status files_make_folders(const char *path, struct error *error) {

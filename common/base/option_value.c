@@ -176,8 +176,6 @@ static const char *nearest_choice(char *choices, const char *text) {
   int count = 0;
   for (char *rest = choices, *word; count < CHOICES_MAX && (word = strsep(&rest, "|"));)
     words[count++] = word;
-  for (int i = 0; i < count; i++) // which the nearest is not
-    if (strcmp(text, "gpu") == 0 && strcmp(words[i], "cuda") == 0) return words[i];
   return options_nearest_word(words, count, text);
 }
 

@@ -64,30 +64,37 @@ static void keep_nearer(const char **best, int *best_distance, const char *typed
   *best_distance = d;
 }
 
+// What others call options and values of ours, and what is spelt alike is not meant.
+static const char *synonym(const char *word) {
+  static const char *const synonyms[][2] = {
+      {"gamma", "discount"},        {"ent_coef", "entropy_cost"},
+      {"gae_lambda", "lambda"},     {"lr", "learning_rate"},
+      {"steps", "total_steps"},     {"timesteps", "total_steps"},
+      {"vf_coef", "baseline_cost"}, {"total_timesteps", "total_steps"},
+      {"n_epochs", "epochs"},       {"gpu", "cuda"},
+  };
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (strcmp(word, synonyms[i][0]) == 0) return synonyms[i][1];
+  return NULL;
+}
+
 const char *options_nearest_word(const char *const *words, int count, const char *word) {
-  const char *best = NULL;
+  const char *best = NULL, *other = synonym(word);
   int best_distance = NOT_NEAR;
-  for (int i = 0; i < count; i++) keep_nearer(&best, &best_distance, word, words[i]);
+  for (int i = 0; i < count; i++) {
+    if (other && words[i] && strcmp(words[i], other) == 0) return words[i];
+    keep_nearer(&best, &best_distance, word, words[i]);
+  }
   return best;
 }
 
-// What others call options of ours, that would be taken for something else.
-static const char *const synonyms[][2] = {
-    {"gamma", "discount"},        {"ent_coef", "entropy_cost"},       {"gae_lambda", "lambda"},
-    {"lr", "learning_rate"},      {"steps", "total_steps"},           {"timesteps", "total_steps"},
-    {"vf_coef", "baseline_cost"}, {"total_timesteps", "total_steps"}, {"n_epochs", "epochs"},
-};
-
 const char *options_nearest(const struct option_target *targets, int num_targets,
                             const char *name) {
-  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-    for (int t = 0; t < num_targets; t++)
-      if (strcmp(name, synonyms[i][0]) == 0 && options_find(targets[t].table, synonyms[i][1]))
-        return synonyms[i][1];
-  const char *best = NULL;
+  const char *best = NULL, *other = synonym(name);
   int best_distance = NOT_NEAR;
   for (int t = 0; t < num_targets; t++) {
     const struct option_table *table = targets[t].table;
+    if (other && options_find(table, other)) return other;
     for (int i = 0; i < table->count; i++) {
       keep_nearer(&best, &best_distance, name, table->options[i].name);
       keep_nearer(&best, &best_distance, name, table->options[i].alias);

@@ -1,7 +1,5 @@
 #include "common/base/safetensors.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,20 +59,9 @@ uint8_t *safetensors_pack(size_t *size, const struct safetensor *tensors, int co
 
 enum status safetensors_write_bytes(const char *path, const uint8_t *bytes, size_t size,
                                     struct error *error) {
-  char temporary[PATH_MAX];
-  if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-    return status_fail(error, STATUS_INVALID, "the name of the file is too long: %.300s...", path);
-  FILE *file = fopen(temporary, "wb");
-  bool written = file && fwrite(bytes, 1, size, file) == size;
-  int reason = errno;
-  if (file && fclose(file) != 0 && written) {
-    written = false;
-    reason = errno;
-  }
-  if (written && rename(temporary, path) == 0) return STATUS_OK;
-  if (written) reason = errno;
-  if (file) unlink(temporary);
-  return status_fail(error, STATUS_IO, "%.300s cannot be written: %s", path, strerror(reason));
+  FILE *file = files_begin(path);
+  if (file) (void)fwrite(bytes, 1, size, file); /* an error stays with the file */
+  return files_replace(file, path, error);
 }
 
 enum status safetensors_write(const char *path, const struct safetensor *tensors, int count,

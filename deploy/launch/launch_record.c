@@ -16,11 +16,8 @@
 #include "envs/env_words.h"
 #include "learner/run/folder.h"
 
-enum {
-  MAX_BYTES = 100 * 1000,
-  EXIT_USAGE = 2,
-  EXIT_SIGNAL = 128
-}; /* a variable may have 128 KiB */
+enum { MAX_BYTES = 100 * 1000 }; /* a variable may have 128 KiB */
+enum { EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 static json_t *words;        /* for the learner's record */
 static size_t starts_before; /* in run.json, before this one */

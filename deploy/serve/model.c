@@ -357,34 +357,30 @@ static enum status describe(struct model *model, const char *folder, struct erro
   return status;
 }
 
-/* By the largest number that can be described, of those that are named where some are: one that
- * cannot must not keep the others from being served. Errors: those of the first. */
-static enum status describe_any(struct model *model, bool named, bool *tried, struct error *error) {
-  struct candidates *candidates = check_alloc(1, sizeof(*candidates));
-  const struct model_policy *policy = &model->policy;
-  enum status status = STATUS_NOT_FOUND;
-  struct error later;
-  (void)scan(candidates, model->config->path, "");
-  for (int i = 0; i < candidates->count && status != STATUS_OK; i++) {
-    int64_t number = candidates->number[i];
-    char folder[PATH_MAX];
-    snprintf(folder, sizeof(folder), "%.3000s/%lld", model->config->path, (long long)number);
-    if ((named && !is_among(policy->specific, policy->num_specific, number)) || !is_run(folder))
-      continue;
-    status = describe(model, folder, *tried ? &later : error);
-    *tried = true;
-  }
-  free(candidates);
-  return status;
+static bool is_named(const struct model *model, int64_t number) {
+  return is_among(model->policy.specific, model->policy.num_specific, number);
 }
 
+/* By the largest number that can be described, of those that the policy names where some are there:
+ * one that cannot must not keep the others from being served. Errors: those of the first. */
 static enum status describe_first(struct model *model, struct error *error) {
   const char *path = model->config->path;
-  bool tried = false;
   model->is_run = is_run(path);
   if (model->is_run) return describe(model, path, error);
-  enum status status = describe_any(model, model->policy.num_specific > 0, &tried, error);
-  if (!tried) status = describe_any(model, false, &tried, error); /* named ones may still come */
+  struct candidates *found = check_alloc(1, sizeof(*found));
+  enum status status = STATUS_NOT_FOUND;
+  struct error later;
+  bool named = false, tried = false;
+  (void)scan(found, path, "");
+  for (int i = 0; i < found->count; i++) named |= is_named(model, found->number[i]);
+  for (int i = 0; i < found->count && status != STATUS_OK; i++) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%.3000s/%lld", path, (long long)found->number[i]);
+    if ((named && !is_named(model, found->number[i])) || !is_run(folder)) continue;
+    status = describe(model, folder, tried ? &later : error);
+    tried = true;
+  }
+  free(found);
   if (tried) return status;
   return status_fail(error, STATUS_INVALID,
                      "%s is no run folder, nor a folder with run folders of numbers: there is "

@@ -13,7 +13,7 @@ import types
 import warnings
 
 import acorn_simulators
-from acorn_atari import Atari
+from acorn_atari import Atari, flat
 from acorn_packages import (
     HOMES, PACKAGES, SETUP, Refusal, gymnasium, in_tree, module, nearest, options_of, pip, tell,
 )  # fmt: skip
@@ -134,7 +134,7 @@ def of_atari(name):
         from ale_py.roms import get_all_rom_ids
     except ImportError:
         return ""
-    if re.sub("(?<!^)([A-Z])", r"_\1", game).lower() not in get_all_rom_ids():
+    if flat(game) not in map(flat, get_all_rom_ids()):
         return ""
     return f"; that is atari:{game}, or gym:ALE/{game}-v5 with sticky actions"
 

@@ -162,14 +162,26 @@ static enum status parse(struct learner_options *options, struct learner_options
  * sizes follow from it. */
 static enum status check_same_network(const struct learner_options *earlier,
                                       const struct learner_options *now, struct error *error) {
-  static const char *const names[] = {
-      "network",          "hidden",          "lstm_size",   "frame_stack",
-      "previous_action",  "previous_reward", "head_hidden", "normalize_observations",
-      "normalize_values", "dueling",         "noisy",       "atoms",
-      "optimizer"};
+  static const char *const names[] = {"network",
+                                      "hidden",
+                                      "lstm_size",
+                                      "frame_stack",
+                                      "previous_action",
+                                      "previous_reward",
+                                      "head_hidden",
+                                      "normalize_observations",
+                                      "normalize_values",
+                                      "dueling",
+                                      "noisy",
+                                      "atoms",
+                                      "optimizer",
+                                      "entropy_adjustment_speed"};
+  /* The last is the unit of the coefficient that --target_entropy adjusts. */
+  size_t count = sizeof(names) / sizeof(names[0]);
+  if (earlier->algorithm.actor_critic.target_entropy < 0) count--;
   enum status status = STATUS_OK;
   bool learns = learner_options_learns(earlier) && learner_options_learns(now);
-  for (size_t i = 0; learns && status == STATUS_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+  for (size_t i = 0; learns && status == STATUS_OK && i < count; i++) {
     const struct option *option = options_find(&learner_options_table, names[i]);
     char *before = options_value_text(option, earlier), *after = options_value_text(option, now);
     if (strcmp(before, after) != 0)
@@ -181,19 +193,6 @@ static enum status check_same_network(const struct learner_options *earlier,
     free(after);
   }
   return status;
-}
-
-/* A checkpoint has the coefficient that is adjusted in units of the speed. */
-static enum status check_same_speed(const struct learner_options *earlier,
-                                    const struct learner_options *now, struct error *error) {
-  const struct actor_critic_options *before = &earlier->algorithm.actor_critic;
-  double speed = now->algorithm.actor_critic.entropy_adjustment_speed;
-  if (before->target_entropy < 0 || before->entropy_adjustment_speed == speed) return STATUS_OK;
-  return status_fail(
-      error, STATUS_MISMATCH,
-      "--entropy_adjustment_speed=%g: the run in %s has adjusted its entropy cost at "
-      "%g, and goes on so: leave it out",
-      speed, now->logdir, before->entropy_adjustment_speed);
 }
 
 /* The network of a run that exists is not chosen anew. */
@@ -274,7 +273,6 @@ enum status run_options_read(struct learner_options *options, char **differences
     learner_options_apply_preset(&earlier);
     if (has_run) status = choose_as_before(&earlier, options, error);
     if (has_run && status == STATUS_OK) status = check_same_network(&earlier, options, error);
-    if (has_run && status == STATUS_OK) status = check_same_speed(&earlier, options, error);
   }
   if (status == STATUS_OK) status = learner_options_check(options, error);
   options_deinit(&learner_options_table, &earlier);

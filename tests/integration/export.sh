@@ -168,7 +168,7 @@ pass_if "an unknown option" refused_with 2 "outptu"
 export_run run-1 --format=npz
 pass_if "an unknown format" refused_with 2 "onnx, safetensors"
 export_run run-1 --format=safetensors --output=none/x
-pass_if "parameters: a folder that is not there" refused_with 1 "none/x cannot be written: No such"
+pass_if "parameters: a folder that is not there" refused_with 1 "cannot write none/x: No such"
 export_run --output=x.onnx
 pass_if "no run" refused_with 2 "name one run folder"
 export_run run-1 --checkpoint=none.acorn --output=x.onnx
@@ -178,14 +178,14 @@ printf 'xxxxxxxx' | dd of=damaged.acorn bs=1 seek=3000 conv=notrunc 2>/dev/null
 export_run run-1 --checkpoint=damaged.acorn --output=x.onnx
 pass_if "a checkpoint that is damaged" refused_with 1 "damaged.acorn"
 export_run run-1 --output=none/x.onnx
-pass_if "a folder that is not there" refused_with 1 "none/x.onnx cannot be written: No such file"
+pass_if "a folder that is not there" refused_with 1 "cannot write none/x.onnx: No such file"
 mkdir folder
 export_run run-1 --output=folder
-pass_if "a folder in the place of the file" refused_with 1 "folder cannot be written: Is a dir"
+pass_if "a folder in the place of the file" refused_with 1 "cannot write folder: Is a dir"
 pass_if "nothing is left beside it" eval '! ls folder.new >/dev/null 2>&1'
 (ulimit -f 8 && export_run run-20 --output=x.onnx; exit "$code")
 code=$?
-pass_if "a disk that is full" refused_with 1 "x.onnx cannot be written: File too large"
+pass_if "a disk that is full" refused_with 1 "cannot write x.onnx: File too large"
 run ./senses.so ppo 1 8 --total_steps=100 --network=mlp --hidden=4 --logdir=clash --no_plot \
   --env_args='{"clash": 1}'
 ended 20

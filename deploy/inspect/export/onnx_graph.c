@@ -1,14 +1,13 @@
 #include "deploy/inspect/export/onnx_graph.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/check.h"
+#include "common/base/files.h"
 #include "onnx.pb-c.h"
 
 enum { IR_VERSION = 8, OPERATOR_SET = 17, MAX_PARTS = 2048, MAX_ATTRIBUTES = 4, NAME_BYTES = 64 };
@@ -284,19 +283,7 @@ enum status onnx_graph_write(const struct onnx_graph *graph, const char *path,
     return status_fail(error, STATUS_INVALID,
                        "the policy comes to %.1f GiB, and an ONNX file holds less than 2",
                        (double)bytes / 0x1p30);
-  char temporary[PATH_MAX];
-  if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-    return status_fail(error, STATUS_INVALID, "the name of the file is too long: %.300s...", path);
-  struct file_buffer buffer = {{append_to_file}, fopen(temporary, "wb")};
-  bool written = buffer.file != NULL;
-  if (buffer.file) {
-    onnx__model_proto__pack_to_buffer(&graph->model, &buffer.base);
-    written = !ferror(buffer.file);
-    written &= fclose(buffer.file) == 0;
-    written = written && rename(temporary, path) == 0;
-  }
-  if (written) return STATUS_OK;
-  int reason = errno;
-  if (buffer.file) unlink(temporary);
-  return status_fail(error, STATUS_IO, "%.300s cannot be written: %s", path, strerror(reason));
+  struct file_buffer buffer = {{append_to_file}, files_begin(path)};
+  if (buffer.file) onnx__model_proto__pack_to_buffer(&graph->model, &buffer.base);
+  return files_replace(buffer.file, path, error);
 }

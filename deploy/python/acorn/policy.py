@@ -123,7 +123,6 @@ class Policy:
         a row begin an episode there: state[done] = 0). reward: of the step before, for policies
         trained with --previous_reward.
         """
-        self._check_open()
         rows, single = take_rows(self.space.tensors, observation)
         count = len(rows[0])
         state = take_state(state, (count, self._state_bytes))

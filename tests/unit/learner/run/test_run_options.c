@@ -105,7 +105,7 @@ static void a_resumed_run_adjusts_its_entropy_as_before(void **state) {
   forget();
   assert_int_equal(read_words(logdir, "--resume", "--entropy_adjustment_speed=5", NULL),
                    STATUS_MISMATCH);
-  assert_non_null(strstr(error.text, "leave it out"));
+  assert_non_null(strstr(error.text, "leave --entropy_adjustment_speed out"));
   forget();
   assert_int_equal(read_words(logdir, "--resume", "--entropy_cost=0.2", NULL), STATUS_OK);
   assert_non_null(strstr(differences, "--entropy_cost has no effect"));

@@ -118,7 +118,8 @@ static void what_cannot_be_written_leaves_nothing(void **state) {
   snprintf(left, sizeof(left), "%s.new", in_the_way);
   assert_int_equal(mkdir(in_the_way, 0755), 0);
   assert_int_equal(onnx_graph_write(graph, in_the_way, &error), STATUS_IO);
-  assert_non_null(strstr(error.text, "cannot be written: Is a directory"));
+  assert_non_null(strstr(error.text, "cannot write "));
+  assert_non_null(strstr(error.text, "Is a directory"));
   assert_int_not_equal(stat(left, &about), 0);
   assert_int_equal(rmdir(in_the_way), 0);
   onnx_graph_destroy(graph);
