@@ -396,9 +396,10 @@ format: ## clang-format 14 over all C files
 # A header may have macros alone: no declaration, which -Wpedantic wants of a file.
 headers: $(GEN_HEADERS) ## every header compiles alone
 	@scripts/setup.sh test
-	@for h in $$(git ls-files -co --exclude-standard '*.h' ':!learner/device/cuda' ':!tests/emulated_cuda' \
-	  $(if $(PYTHON_INCLUDE),,':!envs/gymnasium')); do \
-	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(filter-out -Wpedantic,$(WARN)) -Wno-unused -Werror -fsyntax-only -x c $$h || exit 1; done; echo "headers: each compiles alone"
+	@git ls-files -co --exclude-standard '*.h' ':!learner/device/cuda' ':!tests/emulated_cuda' \
+	  $(if $(PYTHON_INCLUDE),,':!envs/gymnasium') | xargs -P "$$(nproc)" -n 1 \
+	  $(CC) $(CPPFLAGS) $(PYTHON_INCLUDE) -std=gnu11 $(filter-out -Wpedantic,$(WARN)) -Wno-unused -Werror -fsyntax-only -x c
+	@echo "headers: each compiles alone"
 $(BUILD)/protocol.desc: proto/acorn.proto # for acorn.actor of the Python package, which needs no generated code
 	@mkdir -p $(@D)
 	@protoc-c --proto_path=proto --descriptor_set_out=$@ $<
