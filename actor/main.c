@@ -85,6 +85,27 @@ static enum status find_environment(struct app *app, struct error *error) {
   return status;
 }
 
+/* Returns how long the name is, which may be longer than there is room for. */
+static int name_stream(char name[WIRE_MAX_PLAYER_NAME], const struct actor_options *options,
+                       int stream) {
+  return snprintf(name, WIRE_MAX_PLAYER_NAME, "%s/%lld/%d", options->name, (long long)options->task,
+                  stream);
+}
+
+static enum status check_name(const struct actor_options *options, struct error *error) {
+  char name[WIRE_MAX_PLAYER_NAME];
+  if (name_stream(name, options, (int)options->streams - 1) >= WIRE_MAX_PLAYER_NAME)
+    return status_fail(error, STATUS_INVALID,
+                       "--name=%s is too long: with task and stream it must fit %d bytes",
+                       options->name, WIRE_MAX_PLAYER_NAME - 1);
+  for (const char *c = options->name; *c; c++)
+    if (*c <= ' ' || *c > '~')
+      return status_fail(error, STATUS_INVALID,
+                         "--name=%s: it may have letters, digits and signs of ASCII, and no space",
+                         options->name);
+  return STATUS_OK;
+}
+
 static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
   struct actor_options *options = &app->options;
   options_init(&actor_options_table, options);
@@ -94,6 +115,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
   if (status == STATUS_OK) status = actor_options_check_learner(options, error);
   if (status == STATUS_OK) status = check_streams(options, error);
+  if (status == STATUS_OK) status = check_name(options, error);
   if (status == STATUS_OK && !options->check_env)
     status = files_check("an actor", ACTOR_FILES, (int)options->streams, error);
   if (status == STATUS_OK)
@@ -147,13 +169,7 @@ static enum status start_worker(struct app *app, int stream, int num_environment
   };
   registry_identity(config.request.environment, sizeof config.request.environment, app->env,
                     &app->env_config);
-  int length = snprintf(config.request.name, sizeof config.request.name, "%s/%lld/%d",
-                        options->name, (long long)options->task, stream);
-  if (length >= (int)sizeof config.request.name) {
-    return status_fail(error, STATUS_INVALID,
-                       "--name=%s is too long: with task and stream it must fit %d bytes",
-                       options->name, WIRE_MAX_PLAYER_NAME - 1);
-  }
+  name_stream(config.request.name, options, stream);
   return worker_create(&app->worker[stream], &config, error);
 }
 

@@ -127,6 +127,7 @@ static void request_others(struct app *app, int64_t now_us) {
   const struct vitals *vitals = &app->report.vitals;
   if (!app->run.trains || app->run.rank > 0 || app->requested) return;
   int64_t longest_us = (int64_t)(app->options.checkpoint_secs * 1e6);
+  app->run.others.is_evaluated = vitals->status.eval_environments > 0;
   request_checkpoint(app,
                      run_kept_due(&app->run.others, &vitals->train, &vitals->eval,
                                   progress_steps(app->run.progress), app->options.checkpoint_steps,

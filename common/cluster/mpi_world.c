@@ -25,6 +25,16 @@ bool mpi_world_find(int *rank, int *size) {
   return false;
 }
 
+int mpi_world_of_host(int size) {
+  static const char *const names[] = {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"};
+  int count;
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    if (read_number(&count, names[i]) && count > 0) return count;
+  const char *nodes = getenv("SLURM_STEP_TASKS_PER_NODE"); /* "2(x3),1": of each node */
+  count = nodes ? atoi(nodes) : 0;
+  return count > 0 ? count : size;
+}
+
 int mpi_world_connection(int above) {
   int file, moved;
   char text[16];

@@ -11,6 +11,10 @@
 /* False: no launcher has started this process. */
 bool mpi_world_find(int *rank, int *size);
 
+/* How many of the `size` processes one host has, as the launcher says: Slurm that of its first one.
+ * Without a word of it: all. */
+int mpi_world_of_host(int size);
+
 /* The file of the connection to the launcher (PMI_FD), which a program that starts MPI inherits;
  * -1: none. It is moved above the file `above`, if it is not. */
 int mpi_world_connection(int above);

@@ -145,11 +145,22 @@ static enum status explain(const char *address, int reason, struct error *error)
                      strerror(reason));
 }
 
+/* "0.0.0.0" is every interface, IPv6's too where there is one, as it is for gRPC. */
+static bool listen_everywhere(struct address_sockets *sockets, const char *host, const char *port) {
+  union place place = {.ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(port))}};
+  int fd = strcmp(host, "0.0.0.0") == 0 ? listen_at(&place.any, sizeof(place.ipv6)) : -1;
+  if (fd < 0) return false;
+  sockets->fd[sockets->count++] = fd;
+  sockets->port = port_of(fd);
+  return true;
+}
+
 static enum status listen_tcp(struct address_sockets *sockets, const char *address,
                               struct error *error) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port = "";
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;
+  if (split(address, host, &port) && listen_everywhere(sockets, host, port)) return STATUS_OK;
   int failure = split(address, host, &port)
                     ? getaddrinfo(host_port_node(host), port, &hints, &found)
                     : EAI_NONAME;
@@ -190,6 +201,21 @@ void address_numeric(char text[ADDRESS_NUMERIC_BYTES], int fd, int port) {
     getnameinfo(&place.any, bytes, host, sizeof(host), NULL, 0, NI_NUMERICHOST);
   bool is_ipv6 = strchr(host, ':') != NULL;
   snprintf(text, ADDRESS_NUMERIC_BYTES, is_ipv6 ? "[%s]:%d" : "%s:%d", host, port);
+}
+
+bool address_of_peer(char text[ADDRESS_NUMERIC_BYTES], int fd) {
+  static const char mapped[] = "::ffff:"; /* IPv4, at a socket that is IPv6's too */
+  union place place;
+  socklen_t bytes = sizeof(place);
+  char host[HOST_PORT_HOST_BYTES], port[8];
+  if (getpeername(fd, &place.any, &bytes) != 0 || place.any.sa_family == AF_UNIX ||
+      getnameinfo(&place.any, bytes, host, sizeof(host), port, sizeof(port),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    return false;
+  size_t skipped = strncmp(host, mapped, strlen(mapped)) == 0 ? strlen(mapped) : 0;
+  bool is_ipv6 = strchr(host + skipped, ':') != NULL;
+  snprintf(text, ADDRESS_NUMERIC_BYTES, is_ipv6 ? "[%s]:%s" : "%s:%s", host + skipped, port);
+  return true;
 }
 
 void address_close(struct address_sockets *sockets) {

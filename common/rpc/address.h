@@ -21,7 +21,8 @@ bool address_is_unix(const char *address);
 /* Whether only this machine can reach it: a Unix socket, or a loopback address. */
 bool address_is_local(const char *address);
 
-/* Listens on "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; a stale socket file is cleared away. The
+/* Listens on "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; 0.0.0.0 is every interface, [::] too. A
+ * stale socket file is cleared away. The
  * sockets do not block. Errors: INVALID; EXISTS: another program listens there. */
 MUST_CHECK enum status address_listen(struct address_sockets *sockets, const char *address,
                                       struct error *error);
@@ -30,6 +31,9 @@ MUST_CHECK enum status address_listen(struct address_sockets *sockets, const cha
  * names by itself (gRPC) takes it without a resolver. */
 enum { ADDRESS_NUMERIC_BYTES = 272 };
 void address_numeric(char text[ADDRESS_NUMERIC_BYTES], int fd, int port);
+
+/* "10.0.0.7:4711" or "[fe80::1]:4711", of a connected socket. False: it is none of IP. */
+bool address_of_peer(char text[ADDRESS_NUMERIC_BYTES], int fd);
 
 /* Closes them, and removes the socket file. */
 void address_close(struct address_sockets *sockets);

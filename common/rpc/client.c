@@ -56,6 +56,19 @@ struct rpc_call {
 
 /* ---- channel */
 
+/* The address as gRPC takes one: a URI, of which each byte has its own meaning. */
+static char *target_of(const char *address) {
+  enum { ESCAPED_BYTES = 3 };
+  bool is_unix = address_is_unix(address);
+  const char *scheme = is_unix ? "" : "dns:///";
+  char *target = check_alloc(strlen(scheme) + ESCAPED_BYTES * strlen(address) + 1, 1);
+  size_t length = strlen(strcpy(target, scheme));
+  for (; *address; address++)
+    length += (size_t)snprintf(target + length, ESCAPED_BYTES + 1,
+                               strchr("%#?", *address) ? "%%%02X" : "%c", *address);
+  return target;
+}
+
 static void open_channel(struct rpc_channel *channel) {
   struct core_args args = {.count = 0};
   core_args_common(&args, channel->max_message_bytes);
@@ -69,7 +82,9 @@ static void open_channel(struct rpc_channel *channel) {
   /* A Unix socket stays plain. */
   grpc_channel_credentials *security = credentials_client(
       &channel->reading, address_is_unix(channel->address) ? NULL : channel->credentials);
-  channel->channel = grpc_channel_create(channel->address, security, &view);
+  char *target = target_of(channel->address);
+  channel->channel = grpc_channel_create(target, security, &view);
+  free(target);
   grpc_channel_credentials_release(security);
 }
 

@@ -6,19 +6,18 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <limits.h>
-#include <netdb.h>
 #include <protobuf-c/protobuf-c.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/rpc/address.h"
 
 static atomic_bool logs_connections;
 enum { HUNG_UP_PAUSE_US = 600000000 };
@@ -179,15 +178,10 @@ void core_start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *t
 
 /* "fd:N": of a connection that acceptor.c took. */
 static bool name_descriptor(char text[RPC_PEER_BYTES], int fd) {
-  struct sockaddr_storage place;
-  socklen_t bytes = sizeof(place);
-  char host[64], port[8];
-  if (getpeername(fd, (struct sockaddr *)&place, &bytes) != 0 || place.ss_family == AF_UNIX ||
-      getnameinfo((struct sockaddr *)&place, bytes, host, sizeof(host), port, sizeof(port),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return false;
-  snprintf(text, RPC_PEER_BYTES, place.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
-  return true;
+  char peer[ADDRESS_NUMERIC_BYTES];
+  bool is_known = address_of_peer(peer, fd);
+  if (is_known) snprintf(text, RPC_PEER_BYTES, "%.*s", RPC_PEER_BYTES - 1, peer);
+  return is_known;
 }
 
 /* "ipv4:10.0.0.7:4711", "ipv6:%5B::1%5D:4711": of a connection that gRPC took. */

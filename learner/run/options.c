@@ -67,7 +67,7 @@ static const struct option rows[] = {
         "learners that train one network, on this host or by TF_CONFIG on several, each with "
         "actors and experience of its own: the actors are spread over them, --num_envs is each "
         "one's"),
-    FLOAT("learners_timeout_s", learners_timeout_s, "60", 0.1, 1e6, RUN,
+    FLOAT("learners_timeout_s", learners_timeout_s, "60", 3, 1e6, RUN,
           "the run ends, with a checkpoint, once learners have waited for one of them for so long"),
     INT("learner_rank", learner_rank, "-1", -1, 63, RUN,
         "number of this learner among several that something else starts; -1: this one starts the "
@@ -271,6 +271,13 @@ bool learner_option_is_of_experiment(const struct option *option) {
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
     if (strcmp(option->name, names[i]) == 0) return true;
   return learner_option_is_of_agents(option);
+}
+
+bool learner_option_is_shared(const struct option *option) {
+  static const char *const names[] = {"seed", "total_steps", "num_envs", "deterministic"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    if (strcmp(option->name, names[i]) == 0) return true;
+  return learner_option_is_of_experiment(option);
 }
 
 void learner_options_evaluate(struct learner_options *options) {

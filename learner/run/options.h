@@ -76,6 +76,8 @@ extern const struct option_table learner_options_table;
 /* Whether an option says what is learned and how (environment, network, algorithm, optimiser), and
  * not where, when and for how long: runs that agree in these are seeds of one experiment. */
 bool learner_option_is_of_experiment(const struct option *option);
+/* Whether the learners of a run have to agree in it: in those, and in what they count together. */
+bool learner_option_is_shared(const struct option *option);
 
 /* Gives the options that the user left alone the values that suit the environment and the algorithm
  * ("cartpole": a small network and a short budget). Call after parsing. */

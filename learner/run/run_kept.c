@@ -43,7 +43,8 @@ void run_kept_forget(struct run_kept *kept, const char *folder) {
 }
 
 /* A mean over fewer episodes is more often high by luck. A score of another kind cannot be
- * compared: the first of evaluation replaces the best of training. */
+ * compared: the first of evaluation replaces the best of training, which replaces one of evaluation
+ * where a run was resumed without evaluators alone. */
 static bool improves(struct run_kept *kept, const struct progress_returns *train,
                      const struct progress_returns *eval) {
   bool is_eval = eval->window > 0;
@@ -51,6 +52,7 @@ static bool improves(struct run_kept *kept, const struct progress_returns *train
   kept->score = returns->mean;
   kept->score_is_eval = is_eval;
   if (returns->window < PROGRESS_WINDOW || !isfinite(returns->mean)) return false;
+  if (kept->best_is_eval && !is_eval && kept->is_evaluated) return false;
   return returns->mean > kept->best || (is_eval && !kept->best_is_eval);
 }
 

@@ -25,6 +25,7 @@ struct run_kept {
   /* thread main */
   double best; /* the best score so far; -infinity: none */
   bool best_is_eval;
+  bool is_evaluated; /* evaluators play: what training has does not replace a best of theirs */
   int64_t best_us, next_step;
   /* what is to be written: set by main before the buffer is asked for */
   double score;

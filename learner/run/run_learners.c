@@ -154,13 +154,6 @@ static void on_lost(void *context, int rank, bool silent) {
 
 /* ---- what all have to agree in */
 
-static bool must_agree(const struct option *option) {
-  static const char *const names[] = {"seed", "total_steps", "num_envs", "deterministic"};
-  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-    if (strcmp(option->name, names[i]) == 0) return true;
-  return learner_option_is_of_experiment(option);
-}
-
 static char *describe(const struct run *run) {
   char *text;
   size_t bytes;
@@ -171,7 +164,7 @@ static char *describe(const struct run *run) {
   fprintf(out, "device %s\n", run->trainer_device->description);
   for (int i = 0; i < learner_options_table.count; i++) {
     const struct option *option = &learner_options_table.options[i];
-    if (!must_agree(option)) continue;
+    if (!learner_option_is_shared(option)) continue;
     char *value = options_value_text(option, run->options);
     fprintf(out, "--%s=%s\n", option->name, value);
     free(value);
@@ -229,7 +222,9 @@ static enum status open_peers(struct run *run, struct peers_config *config, stru
 enum status run_learners_open(struct run *run, char *const *words, struct error *error) {
   const struct learner_options *options = run->options;
   char file[PATH_MAX];
-  if (run->evaluates || (options->learners == 1 && options->learner_rank < 0)) return STATUS_OK;
+  bool is_placed = options->learners_at[0] || options->learners_file[0];
+  if (run->evaluates || (options->learners == 1 && options->learner_rank < 0 && !is_placed))
+    return STATUS_OK;
   enum status status = check(run, error);
   if (status != STATUS_OK) return status;
   run->rank = options->learner_rank > 0 ? (int)options->learner_rank : 0;
@@ -265,7 +260,9 @@ enum status run_learners_share(struct run *run, struct error *error) {
     status = peers_broadcast(run->peers, items[i].data, checkpoint_item_bytes(&items[i]), error);
   if (status != STATUS_OK || run->rank == 0) return status;
   trainer_load(run->trainer);
-  progress_restore(run->progress, trainer_counter(run->trainer, TRAINER_STEPS), 0);
+  int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
+  progress_restore(run->progress, steps, 0);
+  if (steps >= run->options->total_steps) progress_stop(run->progress, STOP_TOTAL_STEPS);
   return STATUS_OK;
 }
 
@@ -329,6 +326,8 @@ bool run_learners_writes(struct run *run) {
   run->own_folder = run->folder;
   run->folder = folder;
   run->has_taken_folder = true;
+  run_kept_forget(&run->others, run->folder.checkpoints);
+  run->others.is_evaluated = run->others.best_is_eval; /* by evaluators of learner 0 */
   return true;
 }
 

@@ -109,12 +109,31 @@ static enum status take_as_before(struct learner_options *options, bool is_said,
              : status;
 }
 
+/* The options in which learners have to agree, as the run has them: one that was not there at the
+ * last start has older ones. */
+static enum status take_shared(struct learner_options *options, const char *path,
+                               struct error *error) {
+  const struct option_table *table = &learner_options_table;
+  struct learner_options run;
+  options_init(table, &run);
+  enum status status = options_read_file(table, &run, path, error);
+  for (int i = 0; i < table->count && status == STATUS_OK; i++) {
+    if (!learner_option_is_shared(&table->options[i])) continue;
+    char *value = options_value_text(&table->options[i], &run);
+    status = options_set_of_file(table, options, table->options[i].name, value, path, error);
+    free(value);
+  }
+  options_deinit(table, &run);
+  return status;
+}
+
 /* A run that is evaluated or continued brings its own options; the command line wins over them.
- * *earlier: its own alone. joins: it has no folder of its own yet, nor a module there. */
+ * *earlier: its own alone. shared: config.txt of the run that this learner is one of, or NULL.
+ * joins: it has no folder of its own yet, nor a module there. */
 static enum status take_options_of_run(struct learner_options *options,
                                        struct learner_options *earlier, const char *path,
-                                       bool evaluates, bool joins, int argc, char **argv,
-                                       struct error *error) {
+                                       const char *shared, bool evaluates, bool joins, int argc,
+                                       char **argv, struct error *error) {
   const struct option_table *table = &learner_options_table;
   enum status status = options_read_file(table, earlier, path, error);
   if (status == STATUS_OK) status = take_as_before(earlier, !evaluates, error);
@@ -122,6 +141,7 @@ static enum status take_options_of_run(struct learner_options *options,
   options_deinit(table, options);
   options_init(table, options);
   if (status == STATUS_OK) status = options_read_file(table, options, path, error);
+  if (status == STATUS_OK && shared) status = take_shared(options, shared, error);
   // A run folder's module is the one that it keeps: a config.txt that names another is not ours.
   if (status == STATUS_OK && !joins)
     status = options_set(table, options, "module", "", path, error);
@@ -141,21 +161,24 @@ static enum status parse(struct learner_options *options, struct learner_options
   bool learns = learner_options_learns(options);
   bool wants_run = evaluates ? learns : options->resume;
   if (!wants_run || !options->logdir[0]) return STATUS_OK;
-  char path[1024];
+  char path[1024], run[1024];
   snprintf(path, sizeof(path), "%s/config.txt", options->logdir);
-  // A learner that joins a run does as those that were there; its folder, RUN/learner-RANK, is not
-  // made yet.
+  // A learner does as the others of its run, RUN/learner-RANK in RUN; its folder may not be made
+  // yet.
   const char *own = strrchr(options->logdir, '/');
-  bool joins = own && options->learner_rank > 0 && access(path, R_OK) != 0;
-  if (joins)
-    snprintf(path, sizeof(path), "%.*s/config.txt", (int)(own - options->logdir), options->logdir);
+  bool is_other = own && options->learner_rank > 0;
+  snprintf(run, sizeof(run), "%.*s/config.txt", own ? (int)(own - options->logdir) : 0,
+           options->logdir);
+  bool joins = is_other && access(path, R_OK) != 0;
+  if (joins) memcpy(path, run, sizeof(path));
   if (access(path, R_OK) != 0 && !evaluates) return STATUS_OK;
   if (access(path, R_OK) != 0)
     return status_fail(error, STATUS_NOT_FOUND,
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        options->logdir);
   *has_run = true;
-  return take_options_of_run(options, earlier, path, evaluates, joins, argc, argv, error);
+  const char *shared = is_other && !joins && access(run, R_OK) == 0 ? run : NULL;
+  return take_options_of_run(options, earlier, path, shared, evaluates, joins, argc, argv, error);
 }
 
 /* What the arrays of a checkpoint depend on must be as it was. The kind of network comes first: the

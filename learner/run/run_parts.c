@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/cluster/mpi_world.h"
 #include "learner/device/create.h"
 #include "learner/run/run_experience.h"
 #include "learner/run/run_network.h"
@@ -17,7 +18,9 @@ int run_trainer_threads(const struct learner_options *options, long cores) {
   enum { MOST_CHOSEN = 4 };
   if (strcmp(options->mode, "train") != 0) return 1;
   if (options->trainer_threads > 0) return (int)options->trainer_threads;
-  long share = options->learners_at[0] ? cores : cores / options->learners;
+  long learners = options->learners_at[0] ? 1 : options->learners; /* of this host */
+  if (options->learners_mpi) learners = mpi_world_of_host((int)learners);
+  long share = cores / learners;
   return share < 1 ? 1 : share < MOST_CHOSEN ? (int)share : MOST_CHOSEN;
 }
 

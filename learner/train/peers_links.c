@@ -125,12 +125,10 @@ static void call_others(struct opening *o) {
 /* `text`: why, with the address. */
 static void log_refusal(struct opening *o, const struct call *call, const char *why,
                         char text[256]) {
-  char from[ADDRESS_NUMERIC_BYTES] = "?";
-  struct sockaddr_storage place;
-  socklen_t bytes = sizeof(place);
-  if (getpeername(call->fd, (struct sockaddr *)&place, &bytes) == 0)
-    getnameinfo((struct sockaddr *)&place, bytes, from, sizeof(from), NULL, 0, NI_NUMERICHOST);
-  snprintf(text, 256, "a connection from %.60s was refused: %.150s", from, why);
+  char from[ADDRESS_NUMERIC_BYTES];
+  bool is_known = address_of_peer(from, call->fd);
+  if (is_known) *strrchr(from, ':') = '\0';
+  snprintf(text, 256, "a connection from %.60s was refused: %.150s", is_known ? from : "?", why);
   if (o->refusals++ < MOST_REFUSALS) log_warn("%s", text);
 }
 

@@ -100,7 +100,33 @@ cartpole --learners=2 --resume --total_steps=1e9
 pass_if "what they left is resumed" wait_for 30 says "resuming from the checkpoint of update"
 pass_if "and trains" wait_for 30 two_train 5000
 
+# ---- the best one
+
+# 0.5 that evaluators had: whoever ends the run without them leaves it.
+sed -i 's/"score":[^,}]*/"score":0.5/; s/"over":[^,}]*/"over":"eval"/' run/checkpoints/best.json
+best=$(ls run/checkpoints/best-*)
+kill -KILL "$(of_rank 0)"
+wait_for 30 none_left
+ended
+pass_if "the one that takes over leaves the best checkpoint" \
+  is "$(ls run/checkpoints/best-*) $(json run/checkpoints/best.json score)" "$best 0.5"
+
+# ---- a run that is finished
+
+run cartpole vtrace 4 4 --logdir=finished --learners=2 --total_steps=4000
+ended
+steps=$(value steps)
+for round in 1 2; do
+  run cartpole vtrace 4 4 --logdir=finished --learners=2 --total_steps=4000 --resume
+  ended
+  pass_if "once more, round $round: it ends at once, as it was" \
+    is "$code $(value steps) $(json finished/result.json steps)" "0 $steps $steps"
+done
+
 # ---- a second job in the same folder
+
+cartpole --learners=2 --resume --total_steps=1e9
+pass_if "it goes on" wait_for 30 two_train 5000
 
 other=$run
 timeout 60 "$tree/build/launch" cartpole vtrace 2 --logdir=run --learners=2 --resume >out2 2>err2
@@ -147,9 +173,9 @@ disagree lengths --unroll_length=10 --unroll_length=20 \
   "'--unroll_length=10' and '--unroll_length=20'"
 disagree environments --env=cartpole --env=catch "'environment cartpole' and 'environment catch'"
 rm -f shared
-by_hand 0 --learners_timeout_s=0.5
+by_hand 0 --learners_timeout_s=3
 pass_if "a learner that never comes is named" \
-  grep -q "learner 1 of 2 has not come within 0.5 s" err-0
+  grep -q "learner 1 of 2 has not come within 3 s" err-0
 by_hand 0
 pass_if "a file of another run is refused" grep -q "has a learner 0 already" err-0
 
@@ -169,5 +195,6 @@ cartpole vtrace 2 --learners=2 --spare_learners=2|one has to be left, so at most
 cartpole vtrace 2 --spare_learners=1|--spare_learners=1 of --learners=1, 1 of them
 cartpole vtrace 2 --learners=2 --learner_rank=0 --learners_at=a:1,b:1 --spare_learners=1|1 of them
 cartpole vtrace 2 --learners=2 --learner_rank=0|give all three
+cartpole vtrace 2 --learners_at=a:1,b:1|give all three
 END
 finish

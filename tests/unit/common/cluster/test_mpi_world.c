@@ -39,6 +39,24 @@ static void launchers_name_it_by_their_variables(void **state) {
   }
 }
 
+static void one_host_has_some_of_the_processes(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *value;
+    int of_host;
+  } table[] = {{"MPI_LOCALNRANKS", "2", 2},
+               {"OMPI_COMM_WORLD_LOCAL_SIZE", "4", 4},
+               {"SLURM_STEP_TASKS_PER_NODE", "3(x2),1", 3},
+               {"SLURM_STEP_TASKS_PER_NODE", "", 8},
+               {"MPI_LOCALNRANKS", "0", 8},
+               {"SLURM_NTASKS", "5", 8}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
+    clearenv();
+    setenv(table[i].name, table[i].value, 1);
+    assert_int_equal(mpi_world_of_host(8), table[i].of_host);
+  }
+}
+
 static void the_connection_moves_above_a_file(void **state) {
   (void)state;
   int pair[2];
@@ -77,6 +95,7 @@ static void one_that_leaves_has_no_variables_of_it(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(launchers_name_it_by_their_variables),
+                                     cmocka_unit_test(one_host_has_some_of_the_processes),
                                      cmocka_unit_test(the_connection_moves_above_a_file),
                                      cmocka_unit_test(one_that_leaves_has_no_variables_of_it)};
   return cmocka_run_group_tests(tests, NULL, NULL);

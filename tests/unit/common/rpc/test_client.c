@@ -20,7 +20,7 @@ static void fill(uint8_t *bytes, size_t size, uint32_t seed) {
 static void bodies_come_back_whole(void **state) {
   (void)state;
   static const size_t sizes[] = {0, 1, 1000, (28 << 10) - 1, 28 << 10, 1 << 20, 8 << 20};
-  static const char *const addresses[] = {"127.0.0.1:0", "unix:bodies.sock"};
+  static const char *const addresses[] = {"127.0.0.1:0", "unix:bod#i?s%41.sock"};
   uint8_t *body = malloc(8 << 20);
   for (int a = 0; a < 2; a++) {
     struct fixture f;

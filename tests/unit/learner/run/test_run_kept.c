@@ -94,6 +94,16 @@ static void evaluation_replaces_training(void **state) {
   assert_int_equal(due_by_evaluation(19, 8), 0);
 }
 
+/* While evaluators play, whatever training has; a run that was resumed without them goes on. */
+static void training_replaces_evaluation_where_none_is_played(void **state) {
+  (void)state;
+  kept.is_evaluated = true;
+  assert_int_equal(due_by_evaluation(20, 2), KEPT_BEST);
+  assert_int_equal(due(500, 100, 4), 0);
+  kept.is_evaluated = false;
+  assert_int_equal(due(500, 100, 6), KEPT_BEST);
+}
+
 static void none_is_written_before_the_end_without_checkpoints(void **state) {
   (void)state;
   struct progress_returns train = mean_of(5, 100), few = mean_of(5, 3);
@@ -161,6 +171,7 @@ int main(void) {
       TEST(one_that_was_not_written_is_due_again),
       TEST(a_higher_mean_of_enough_episodes_is_the_best),
       TEST(evaluation_replaces_training),
+      TEST(training_replaces_evaluation_where_none_is_played),
       TEST(none_is_written_before_the_end_without_checkpoints),
       TEST(steps_are_due_at_their_multiples),
       TEST(there_is_one_best_and_every_step),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -67,6 +68,30 @@ static void a_resumed_run_keeps_its_options_but_for_those_given(void **state) {
   assert_int_equal(options.algorithm.unroll_length, 9);
   /* How it is started is no difference. */
   assert_string_equal(differences, "resuming with --unroll_length=9; it was 5\n");
+}
+
+/* Learner 1 was not there at the last start, which had another rate; what is its own stays. */
+static void a_learner_does_as_the_others_of_its_run(void **state) {
+  (void)state;
+  char own[192], path[160];
+  snprintf(own, sizeof(own), "%s/learner-1", logdir);
+  snprintf(path, sizeof(path), "%s/learner-1", folder);
+  assert_int_equal(mkdir(path, 0777), 0);
+  assert_int_equal(
+      read_words(own, "--learning_rate=0.1", "--total_steps=9", "--trainer_threads=3", NULL),
+      STATUS_OK);
+  assert_int_equal(run_options_write(&options, path, &error), STATUS_OK);
+  forget();
+  assert_int_equal(
+      read_words(logdir, "--learning_rate=0.2", "--total_steps=10", "--trainer_threads=2", NULL),
+      STATUS_OK);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(own, "--resume", "--learner_rank=1", "--total_steps=11", NULL),
+                   STATUS_OK);
+  assert_true(options.optimizer.learning_rate == 0.2);
+  assert_int_equal(options.total_steps, 11);
+  assert_int_equal(options.trainer_threads, 3);
 }
 
 /* A batch of one window of each environment stays one when there are more of them. */
@@ -411,6 +436,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_options_but_for_those_given, setup,
                                       teardown),
+      cmocka_unit_test_setup_teardown(a_learner_does_as_the_others_of_its_run, setup, teardown),
       cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
