@@ -192,14 +192,6 @@ void features_allocate(struct network_workspace *workspace, struct features_buff
   for (int i = 0; i < 3; i++) buffers->gradient[i] = pixels(workspace, together, largest(features));
 }
 
-size_t features_numbers_kept(const struct features *features) {
-  size_t numbers = (size_t)image_numbers(features) + (size_t)features->numbers;
-  for (int l = 0; l < features->num_layers; l++)
-    numbers +=
-        (size_t)features->layer[l].numbers * (features->layer[l].kind == FEATURE_BLOCK ? 2 : 1);
-  return numbers;
-}
-
 /* ---- forward */
 
 struct convolution {

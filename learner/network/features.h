@@ -61,9 +61,6 @@ void features_list(const struct features *features, struct network_layer_list *l
 void features_allocate(struct network_workspace *workspace, struct features_buffers *buffers,
                        const struct features *features);
 
-/* Numbers kept for each image that goes through, with backward. */
-size_t features_numbers_kept(const struct features *features);
-
 /* buffers->output from the inputs, images as those of features_begin. */
 void features_forward(struct network_workspace *workspace, struct features_buffers *buffers,
                       const real *params, const struct features *features,

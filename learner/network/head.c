@@ -137,14 +137,6 @@ void head_allocate(struct network_workspace *workspace) {
                                         workspace->device->ops->real_bytes);
 }
 
-size_t head_numbers_kept(const struct network *network) {
-  const struct head *head = network->head;
-  if (!head) return 0;
-  size_t outputs = (size_t)network->outputs, H = (size_t)network->config.head_hidden;
-  size_t streams = 2 * outputs + 2 * (size_t)head->num_streams * H;
-  return outputs + streams + (head->num_streams > 1 ? (size_t)head->inputs : 0);
-}
-
 int head_value_layer(const struct network *network, const struct dense **layer) {
   const struct head *head = network->head;
   const struct stream *stream = &head->stream[head->num_streams - 1];

@@ -21,8 +21,6 @@ void head_init(const struct network *network, float *host, uint64_t seed);
 /* Adds its layers. */
 void head_list(const struct network *network, struct network_layer_list *list);
 void head_allocate(struct network_workspace *workspace);
-/* Numbers kept for each row, with backward. 0 without a head. */
-size_t head_numbers_kept(const struct network *network);
 
 /* The layer that gives the value, of a head with one, and the value's column among its outputs. */
 int head_value_layer(const struct network *network, const struct dense **layer);

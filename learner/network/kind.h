@@ -18,9 +18,6 @@ struct network_kind {
   bool differentiates; /* backward gives workspace->d_inputs alone, where it is not NULL */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct network_config *config, struct error *error);
-  /* Numbers that forward and backward keep for each row before the head (optional): for an estimate
-   * of memory. */
-  size_t (*numbers_per_row)(const struct network *network);
   /* Names the parameters in order (network_declare), the head's last (head_declare), sets
    * network->state_size and network->own (optional: no parameters). */
   void (*declare)(struct network *network);
@@ -81,12 +78,14 @@ struct network_workspace {
   void *own;
   void *buffer[WORKSPACE_MAX_BUFFERS]; /* all device memory */
   int num_buffers;
+  bool is_counted; /* for its size alone: without memory */
+  size_t bytes;
 };
 
 /* Appends a parameter array of `rank` 1 or 2 (columns 1 for rank 1) and returns its index. */
 int network_declare(struct network *network, const char *name, int rank, int rows, int columns);
 
-/* Device memory of the workspace, zeroed. */
+/* Device memory of the workspace, zeroed; NULL while it is counted. */
 void *workspace_memory(struct network_workspace *workspace, size_t bytes);
 
 /* Device memory for (rows of the workspace, per_row) reals, zeroed. */

@@ -148,14 +148,6 @@ int network_state_size(const struct network *network) {
   return network->state_size;
 }
 
-size_t network_numbers_per_row(const struct network *network) {
-  size_t before = network->kind->numbers_per_row ? network->kind->numbers_per_row(network) : 0;
-  const struct network_config *config = &network->config;
-  size_t mask = config->inputs.masked ? (size_t)config->inputs.discrete : 0;
-  size_t vectors = 2 * (size_t)network->normalised; /* an observer's, too */
-  return before + head_numbers_kept(network) + (config->values.A ? 2 * mask : mask) + vectors;
-}
-
 int network_head_size(const struct network *network) {
   return network->config.head_size;
 }
@@ -202,6 +194,8 @@ void network_init_parameters(const struct network *network, float *host, uint64_
 /* ---- workspace */
 
 void *workspace_memory(struct network_workspace *workspace, size_t bytes) {
+  workspace->bytes += bytes;
+  if (workspace->is_counted) return NULL;
   CHECK(workspace->num_buffers < WORKSPACE_MAX_BUFFERS, "a network with more than %d buffers",
         WORKSPACE_MAX_BUFFERS);
   void *memory = workspace->device->ops->alloc(workspace->device, bytes);
@@ -230,21 +224,35 @@ static void allocate_values(struct network_workspace *workspace) {
     workspace->d_head = workspace_reals(workspace, workspace->network->outputs);
 }
 
-struct network_workspace *network_workspace_create(const struct network *network,
-                                                   struct device *device, int rows, bool backward) {
-  CHECK(rows > 0, "a workspace for %d rows", rows);
-  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
-  workspace->network = network;
-  workspace->device = device;
-  workspace->rows = rows;
-  workspace->backward = backward;
+static void allocate(struct network_workspace *workspace) {
+  const struct network *network = workspace->network;
+  CHECK(workspace->rows > 0, "a workspace for %d rows", workspace->rows);
   if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
   if (network->normalised) observation_allocate(workspace);
   workspace->head = workspace_reals(workspace, network->outputs);
   allocate_values(workspace);
   if (network->kind->allocate) network->kind->allocate(workspace);
   if (network->head) head_allocate(workspace);
+}
+
+struct network_workspace *network_workspace_create(const struct network *network,
+                                                   struct device *device, int rows, bool backward) {
+  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
+  *workspace = (struct network_workspace){
+      .network = network, .device = device, .rows = rows, .backward = backward};
+  allocate(workspace);
   return workspace;
+}
+
+size_t network_workspace_bytes(const struct network *network, struct device *device, int rows,
+                               bool backward) {
+  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
+  *workspace = (struct network_workspace){
+      .network = network, .device = device, .rows = rows, .backward = backward, .is_counted = true};
+  allocate(workspace);
+  size_t bytes = workspace->bytes;
+  network_workspace_destroy(workspace);
+  return bytes;
 }
 
 real *network_differentiate_inputs(struct network_workspace *workspace) {

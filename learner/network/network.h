@@ -84,8 +84,6 @@ size_t network_num_parameters(const struct network *network); /* P; may be 0 */
 const struct network_config *network_config(const struct network *network);
 /* S: h and c of each sequence; 0 without recurrence. */
 int network_state_size(const struct network *network);
-/* About how many numbers a workspace with backward holds for each row; 0: few. */
-size_t network_numbers_per_row(const struct network *network);
 /* Outputs for the policy, and all outputs: those, the value's and the log_stds; of a dueling
  * network the joined ones. */
 int network_head_size(const struct network *network);
@@ -105,6 +103,9 @@ void network_init_parameters(const struct network *network, float *host, uint64_
 /* Buffers for up to `rows` = T*N rows; `backward` adds what the backward needs. */
 struct network_workspace *network_workspace_create(const struct network *network,
                                                    struct device *device, int rows, bool backward);
+/* Bytes of device memory that such a one takes. */
+size_t network_workspace_bytes(const struct network *network, struct device *device, int rows,
+                               bool backward);
 void network_workspace_destroy(struct network_workspace *workspace);
 /* From now on network_backward gives the gradient of the inputs in the place of that of the
  * parameters, for which its array is scratch, of a mlp. Returns it: (rows, I), I =

@@ -124,11 +124,6 @@ static void allocate(struct network_workspace *workspace) {
   if (pixels->extras) own->d_joined = workspace_reals(workspace, joined);
 }
 
-static size_t numbers_per_row(const struct network *network) {
-  const struct pixels *pixels = network->own;
-  return features_numbers_kept(&pixels->features);
-}
-
 /* ---- forward, backward */
 
 /* The hidden layer and what stands beside it, in one array of rows. */
@@ -190,16 +185,15 @@ static void backward(struct network_workspace *workspace, real *grads, const rea
   features_backward(workspace, &own->features, grads, params, &pixels->features, T * N);
 }
 
-#define PIXELS(symbol, text)                                              \
-  const struct network_kind symbol = {.name = text,                       \
-                                      .embeds = true,                     \
-                                      .check = check,                     \
-                                      .declare = declare,                 \
-                                      .init = init,                       \
-                                      .list = list_layers,                \
-                                      .numbers_per_row = numbers_per_row, \
-                                      .allocate = allocate,               \
-                                      .forward = forward,                 \
+#define PIXELS(symbol, text)                                \
+  const struct network_kind symbol = {.name = text,         \
+                                      .embeds = true,       \
+                                      .check = check,       \
+                                      .declare = declare,   \
+                                      .init = init,         \
+                                      .list = list_layers,  \
+                                      .allocate = allocate, \
+                                      .forward = forward,   \
                                       .backward = backward}
 PIXELS(kind_impala_shallow, "impala_shallow");
 PIXELS(kind_impala_deep, "impala_deep");

@@ -112,7 +112,7 @@ static const struct option rows[] = {
            "kind of network; impala_* and nature read images, and the other parts of an "
            "observation beside them; auto: where the observation has an image of at least 36x36, "
            "nature for dqn, double_dqn and rainbow, impala_shallow for others; where it has none, "
-           "lstm for r2d2, mlp for others"),
+           "lstm for r2d2 and with an --lstm_size, mlp for others"),
     STRING(
         "hidden", hidden, "64,64", NETWORK,
         "sizes of the hidden layers (before the LSTM), or none; by default 256,256 for sac and for "
@@ -140,9 +140,9 @@ static const struct option rows[] = {
            "device that computes; auto: cuda where a GPU can be used, else cpu; ref is slow and "
            "exact"),
     CHOICE("precision", precision, "float32", "float32|tf32|bf16|auto", NETWORK,
-           "number format of convolutions and large products; parameters and sums stay float32; "
-           "tf32: cuda "
-           "only; auto: bf16 on cuda, and on cpu with AVX512_BF16 or AMX"),
+           "number format of convolutions and large products, on cpu but for those with tanh; "
+           "parameters and sums stay float32; tf32: cuda only; auto: bf16 on cuda, and on cpu with "
+           "AVX512_BF16 or AMX"),
     INT("trainer_threads", trainer_threads, "1", 0, 32, NETWORK,
         "cpu: threads that share an update's large operations in float32, to the same results with "
         "any number; 0: one for each core, at most 4, divided among the learners of this host; by "

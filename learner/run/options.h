@@ -158,11 +158,12 @@ void learner_options_take_file(struct learner_options *options);
 MUST_CHECK enum status learner_options_check(const struct learner_options *options,
                                              struct error *error);
 
-/* Of these: whether --preset is for the agent; --frame_stack, once the network is known. */
+/* Of these: whether --preset is for the agent; whether the network has what was given for
+ * it, once it is known. */
 MUST_CHECK enum status learner_options_check_preset(const struct learner_options *options,
                                                     struct error *error);
-MUST_CHECK enum status learner_options_check_frames(const struct learner_options *options,
-                                                    struct error *error);
+MUST_CHECK enum status learner_options_check_network(const struct learner_options *options,
+                                                     struct error *error);
 
 /* Environments per actor that run_local.sh uses when none is given. */
 int learner_default_envs_per_actor(const char *env);

@@ -35,9 +35,30 @@ static enum status check_serving(const struct learner_options *options, struct e
   return STATUS_OK;
 }
 
-/* A replay's pages are long enough for any. */
-enum status learner_options_check_frames(const struct learner_options *options,
-                                         struct error *error) {
+/* What was typed for a part that the network does not have; a run's config.txt has them all. */
+static enum status check_parts(const struct learner_options *options, struct error *error) {
+  static const char *const parts[][3] = {
+      {"lstm_size", "mlp", "has no memory; --network=lstm has"},
+      {"hidden", "impala_shallow|impala_deep|nature", "has layers of its own"},
+      {"activation", "impala_shallow|impala_deep|nature", "has that of its own"}};
+  const struct option_table *table = &learner_options_table;
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    const char *name = parts[i][0];
+    bool is_typed = options_given(table, options, name) && !options_of_file(table, options, name);
+    if (!is_typed || !agents_list_has(parts[i][1], options->network)) continue;
+    char *value = options_value_text(options_find(table, name), options);
+    enum status status = status_fail(error, STATUS_INVALID, "--%s=%s: network %s %s: leave it out",
+                                     name, value, options->network, parts[i][2]);
+    bool is_none = strcmp(value, "0") == 0 || strcmp(value, "-1") == 0;
+    free(value);
+    if (!is_none) return status;
+  }
+  return STATUS_OK;
+}
+
+/* A replay's pages are long enough for any frames. */
+enum status learner_options_check_network(const struct learner_options *options,
+                                          struct error *error) {
   if (learner_options_chooses_network(options)) return STATUS_OK; /* checked once it is known */
   if (options->frame_stack > 1 && !learner_options_pixels(options))
     return status_fail(error, STATUS_INVALID,
@@ -48,7 +69,7 @@ enum status learner_options_check_frames(const struct learner_options *options,
     return status_fail(error, STATUS_INVALID,
                        "--frame_stack=%lld needs --unroll_length of at least %lld",
                        (long long)options->frame_stack, (long long)options->frame_stack);
-  return STATUS_OK;
+  return check_parts(options, error);
 }
 
 static enum status check_windows(const struct learner_options *options, struct error *error) {
@@ -203,7 +224,7 @@ void learner_options_take_file(struct learner_options *options) {
 
 enum status learner_options_check(const struct learner_options *options, struct error *error) {
   enum status status = check_serving(options, error);
-  if (status == STATUS_OK) status = learner_options_check_frames(options, error);
+  if (status == STATUS_OK) status = learner_options_check_network(options, error);
   if (status != STATUS_OK || !learner_options_learns(options)) return status;
   status = learner_options_check_preset(options, error);
   if (status != STATUS_OK) return status;

@@ -400,6 +400,7 @@ void learner_options_choose_minibatches(struct learner_options *options, bool co
 
 static const char *network_for(const struct learner_options *options, bool has_image) {
   size_t i = 0;
+  if (!has_image && options->lstm_size > 0) return "lstm";
   while (!agents_list_has(networks[i].agent, options->agent)) i++; /* the last row is of any */
   return has_image && learner_options_learns(options) ? networks[i].of_image
                                                       : networks[i].of_vector;
@@ -413,7 +414,7 @@ enum status learner_options_choose_network(struct learner_options *options, bool
   if (status != STATUS_OK) return status;
   apply_network_defaults(options);
   if (has_image) set_all(options, "epochs=fits");
-  return learner_options_check_frames(options, error);
+  return learner_options_check_network(options, error);
 }
 
 bool learner_options_keep_raw(struct learner_options *options) {

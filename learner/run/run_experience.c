@@ -108,12 +108,14 @@ static struct memory_bytes bytes_of_experience(const struct run *run) {
   return (struct memory_bytes){steps * step.device, steps * step.host};
 }
 
-/* Of training and of inference. Of images inference has as many at a time as the device likes. */
+/* Of training and of inference. */
 static double bytes_of_activations(const struct run *run, double steps) {
-  double rows = run_most_rows(run), images = fmin(rows, run->inference_device->ops->images);
-  double layers = (double)run->options->lstm_size + 4 * NETWORK_MAX_LAYERS * 64;
-  return 4 * layers * (steps + rows) +
-         4.0 * (double)network_numbers_per_row(run->network) * (steps + images);
+  size_t bytes =
+      network_workspace_bytes(run->network, run->inference_device, run_most_rows(run), false);
+  if (steps > 0)
+    bytes +=
+        network_workspace_bytes(run->network, run->trainer_device, (int)fmin(steps, 1 << 30), true);
+  return (double)bytes;
 }
 
 static double networks_trained(const struct run *run) {
@@ -121,7 +123,12 @@ static double networks_trained(const struct run *run) {
   return run->trains && algorithm->networks ? algorithm->networks : 1;
 }
 
-/* Of batches, activations, parameters and what belongs to them: 12 arrays, snapshots included. */
+/* 12 arrays, snapshots included. */
+static double bytes_of_parameters(const struct run *run) {
+  return 48.0 * networks_trained(run) * (double)network_num_parameters(run->network);
+}
+
+/* Of batches, activations, parameters and what belongs to them. */
 static struct memory_bytes bytes_of_training(const struct run *run) {
   const struct learner_options *o = run->options;
   const struct step_shape *shape = &run->shape;
@@ -129,9 +136,9 @@ static struct memory_bytes bytes_of_training(const struct run *run) {
                4.0 * shape->statistics + 8.0 * shape->state_size;
   double steps = (double)learner_options_batch_size(o) * (learner_options_window_steps(o) + 1.0);
   if (!run->trains) steps = 0;
-  double batches = run_updates_overlap(run) ? 3 : 2, networks = networks_trained(run);
-  double bytes = row * batches * steps + networks * bytes_of_activations(run, steps) +
-                 48.0 * networks * (double)network_num_parameters(run->network);
+  double batches = run_updates_overlap(run) ? 3 : 2;
+  double bytes = row * batches * steps + networks_trained(run) * bytes_of_activations(run, steps) +
+                 bytes_of_parameters(run);
   bytes += (double)run->inference_device->own_bytes + (double)run->trainer_device->own_bytes;
   return where_it_lies(run, bytes, 0);
 }
@@ -166,6 +173,13 @@ static enum status check_room(const struct run *run, const struct place *place, 
                        "--num_envs%s",
                        experience / 0x1p30, total_per_step(run), place->name, place->bytes / 0x1p30,
                        place->more);
+  if (bytes_of_parameters(run) > 0.5 * bytes)
+    return status_fail(
+        error, STATUS_INVALID,
+        "the network, of %zu numbers, needs about %.3g GiB and the %s has %.3g: give "
+        "smaller --hidden, smaller images, or impala_deep for them%s",
+        network_num_parameters(run->network), bytes / 0x1p30, place->name, place->bytes / 0x1p30,
+        place->more);
   return status_fail(error, STATUS_INVALID,
                      "these sizes need about %.3g GiB and the %s has %.3g: give smaller "
                      "--batch_size, --unroll_length, --num_envs or --hidden%s",

@@ -43,6 +43,11 @@ static enum status make_devices(struct run *run, struct error *error) {
                                   .urgent = true};
   if (reason.text[0]) log_info("--device=auto: computing on the CPU: %s", reason.text);
   enum status status = device_create_by(&run->inference_device, &device, error);
+  if (status == STATUS_UNAVAILABLE && strcmp(options->device, "auto") == 0) {
+    log_info("--device=auto: computing on the CPU: %s", error->text);
+    device.name = "cpu";
+    status = device_create_by(&run->inference_device, &device, error);
+  }
   device.urgent = false;
   if (status == STATUS_OK) status = device_create_by(&run->trainer_device, &device, error);
   if (status == STATUS_OK && run->trains) share_updates(run->trainer_device, device.name, options);

@@ -24,6 +24,9 @@ falls_back() {
   is "$code" 0 && says "auto: computing on the CPU: no NVIDIA driver" && says "on cpu ("
 }
 pass_if "without a driver auto logs why it takes the CPU, and the run ends well" falls_back
+on busy --device=auto
+falls_back() { is "$code" 0 && says "CPU: GPU 0 cannot be used" && says "on cpu ("; }
+pass_if "nor does one that another program keeps end it" falls_back
 once() { [ "$(grep -c "computing on the CPU" out err | awk -F: '{n += $2} END {print n}')" = 1 ]; }
 pass_if "it does so in one line" once
 on no_driver --device=cuda

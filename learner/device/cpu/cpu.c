@@ -1,6 +1,7 @@
 /* The CPU device: choice of the kernel set, memory, scratch. The kernels are in cpu_kernels.c. */
 #include "learner/device/cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,10 @@ enum status device_cpu_use_bf16(struct device *d, bool automatic, struct error *
     return status_fail(error, STATUS_INVALID,
                        "--precision=bf16 needs a processor with AVX-512: use float32 here");
   cpu->bf16 = true;
+  const char *instructions = cpu->device.description; /* "cpu (avx512)" */
+  snprintf(cpu->description, sizeof(cpu->description), "%.*s, bf16)", (int)strlen(instructions) - 1,
+           instructions);
+  cpu->device.description = cpu->description;
   return STATUS_OK;
 }
 

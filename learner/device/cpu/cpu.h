@@ -22,6 +22,7 @@ enum cpu_scratch {
 struct cpu {
   struct device device;
   bool bf16;             /* convolutions and large products read bf16 */
+  char description[32];  /* with that; else the instructions' own */
   struct cpu_pool *pool; /* threads beside the caller's; NULL: none */
   struct cpu_dnnl *dnnl; /* cpu_dnnl.c's; NULL before the first convolution */
   struct {

@@ -48,8 +48,11 @@ static void test_kernel_set_by_environment(void **state) {
   assert_int_equal(device_create(&d, "cpu", &error), STATUS_INVALID);
   assert_non_null(strstr(error.text, "ACORN_CPU=v9"));
   setenv("ACORN_CPU", "v4", 1);
-  enum status status = device_create(&d, "cpu", &error);
-  assert_int_equal(status, __builtin_cpu_supports("x86-64-v4") ? STATUS_OK : STATUS_INVALID);
+  bool has_avx512 = __builtin_cpu_supports("x86-64-v4");
+  struct device_options low = {.name = "cpu", .precision = "bf16"};
+  enum status status = device_create_by(&d, &low, &error);
+  assert_int_equal(status, has_avx512 ? STATUS_OK : STATUS_INVALID);
+  if (has_avx512) assert_string_equal(d->description, "cpu (avx512, bf16)");
   device_destroy(d);
   unsetenv("ACORN_CPU");
 }

@@ -284,6 +284,32 @@ static void unrolled_equals_step_by_step(void **state) {
   }
 }
 
+/* What units of another layer add: an output, and its gradient with backward; of an LSTM all that
+ * an unroll keeps. */
+static size_t added(const char *name, int hidden, int lstm_size, bool backward) {
+  struct device *device = fixture_device("ref");
+  size_t bytes[2];
+  for (int i = 0; i < 2; i++) {
+    struct network_config config = fixture_config(name, 1, ACTIVATION_TANH);
+    config.hidden[0] = i ? hidden : 1;
+    config.lstm_size = i ? lstm_size : 1;
+    struct network *network = fixture_network(&config);
+    bytes[i] = network_workspace_bytes(network, device, ROWS, backward);
+    network_destroy(network);
+  }
+  size_t real_bytes = device->ops->real_bytes;
+  device_destroy(device);
+  return (bytes[1] - bytes[0]) / (ROWS * real_bytes);
+}
+
+static void a_workspace_is_counted_before_there_is_memory(void **state) {
+  (void)state;
+  assert_int_equal(added("mlp", 1 << 16, 1, false), (1 << 16) - 1);
+  assert_int_equal(added("mlp", 1 << 16, 1, true), 2 * ((1 << 16) - 1));
+  assert_int_equal(added("lstm", 1, 101, false), 8 * 100);
+  assert_int_equal(added("lstm", 1, 101, true), 13 * 100);
+}
+
 /* ---- policies without parameters */
 
 static void random_is_uniform(void **state) {
@@ -350,6 +376,7 @@ int main(void) {
       cmocka_unit_test(initial_parameters_depend_on_the_seed_only),
       cmocka_unit_test(forward_is_the_plain_computation),
       cmocka_unit_test(unrolled_equals_step_by_step),
+      cmocka_unit_test(a_workspace_is_counted_before_there_is_memory),
       cmocka_unit_test(random_is_uniform),
       cmocka_unit_test(scripted_pushes_towards_the_angle),
   };

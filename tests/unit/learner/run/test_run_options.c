@@ -123,6 +123,25 @@ static void a_run_without_a_network_keeps_an_mlp(void **state) {
   assert_int_equal(options.lstm_size, 0);
 }
 
+/* What was typed for a part that the network lacks is refused; memory that was asked for is there. */
+static void a_network_has_what_was_given_for_it(void **state) {
+  (void)state;
+  static const char *const cases[][3] = {
+      {"--network=mlp", "--lstm_size=8", "network mlp has no memory"},
+      {"--network=nature", "--hidden=8", "network nature has layers of its own"},
+      {"--network=impala_deep", "--activation=relu", "network impala_deep has that of its own"}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    assert_int_equal(read_words(cases[i][0], cases[i][1], NULL), STATUS_INVALID);
+    if (!strstr(error.text, cases[i][2])) fail_msg("it says: %s", error.text);
+    forget();
+  }
+  assert_int_equal(read_words("--network=mlp", "--lstm_size=0", NULL), STATUS_OK);
+  forget();
+  assert_int_equal(read_words("--lstm_size=8", NULL), STATUS_OK);
+  assert_int_equal(learner_options_choose_network(&options, false, &error), STATUS_OK);
+  assert_string_equal(options.network, "lstm");
+}
+
 static void a_resumed_run_adjusts_its_entropy_as_before(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--target_entropy=0.5", NULL), STATUS_OK);
@@ -441,6 +460,7 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_adjusts_its_entropy_as_before, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_network_has_what_was_given_for_it, setup, teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_network_keeps_an_mlp, setup, teardown),
       cmocka_unit_test_setup_teardown(a_target_that_was_counted_in_updates_is_translated, setup,
                                       teardown),
