@@ -87,7 +87,7 @@ RULE_FUNCTION num clipped_to(num x, num low, num high) {
 RULE_BODY(ppo) {
   num one = num_of(1), zero = num_of(0);
   /* Infinity times no cost would be no number. */
-  num log_ratio = num_min(num_of(30), x->log_prob - x->behaviour), ratio = num_exp(log_ratio);
+  num log_ratio = x->log_prob - x->behaviour, ratio = num_exp(num_min(num_of(30), log_ratio));
   num advantage = num_where_less(
       zero, x->normalize, normalised(x->advantage, x->steps, x->total, x->squares, x->deviation),
       x->advantage / x->deviation);

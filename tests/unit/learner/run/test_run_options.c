@@ -123,7 +123,7 @@ static void a_run_without_a_network_keeps_an_mlp(void **state) {
   assert_int_equal(options.lstm_size, 0);
 }
 
-/* What was typed for a part that the network lacks is refused; memory that was asked for is there. */
+/* What was typed for a part that the network lacks is refused; memory is there if asked for. */
 static void a_network_has_what_was_given_for_it(void **state) {
   (void)state;
   static const char *const cases[][3] = {

@@ -178,12 +178,12 @@ static void the_reference_in_double_is_closer(void **state) {
 
 /* ---- what is not finite */
 
-/* Behaviour of window 0 as if its actions had been impossible: the ratios are infinite. */
+/* Behaviour of window 0 is no number. */
 static void spoil(struct device *d, struct train_batch *batch) {
   float *statistics = check_alloc((size_t)T * N, sizeof(*statistics));
   d->ops->download_bytes(d, statistics, batch->statistics, (size_t)T * N * sizeof(float));
   device_finish(d);
-  for (int t = 0; t < T; t++) statistics[t * N] = -200;
+  for (int t = 0; t < T; t++) statistics[t * N] = NAN;
   d->ops->upload_bytes(d, batch->statistics, statistics, (size_t)T * N * sizeof(float));
   device_finish(d);
   free(statistics);
