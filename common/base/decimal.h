@@ -1,7 +1,9 @@
-/* Prints numbers with a decimal point, whatever the locale of the process is. We never set one, but
- * the code of an environment may call setlocale, and then printf writes 0,25.
- * Upstream: what prints or formats numbers where environments are played. Thread: any; begin and
- * end are of the calling thread, between them nothing of an environment runs. */
+/* Reads and prints numbers with a decimal point, whatever the locale of the process is. We never
+ * set one, but the code of an environment or a program that loads a policy may call setlocale: then
+ * printf writes 0,25.
+ * Upstream: what reads or formats numbers where environments are played or a policy is loaded.
+ * Thread: any; begin and end are of the calling thread, between them nothing of an environment
+ * runs. */
 #ifndef ACORN_COMMON_BASE_DECIMAL_H
 #define ACORN_COMMON_BASE_DECIMAL_H
 
@@ -10,5 +12,13 @@
 /* The calling thread formats in the locale "C" until decimal_end. Returns what that needs. */
 locale_t decimal_begin(void);
 void decimal_end(locale_t before);
+
+enum { DECIMAL_BYTES = 32 };
+
+/* As strtod. */
+double decimal_read(const char *text, char **end);
+
+/* Writes the shortest of the forms %.6g to %.17g that read back to the same number. */
+void decimal_print(char text[DECIMAL_BYTES], double number);
 
 #endif

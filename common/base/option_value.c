@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "common/base/check.h"
+#include "common/base/decimal.h"
 
 enum { CHOICES_MAX = 64 }; // that are looked at for the nearest one
 
@@ -33,7 +34,9 @@ static bool has_range(const struct option *option) {
 
 static void print_bound(char *text, size_t bytes, double bound) {
   bool is_integer = bound == rint(bound) && fabs(bound) < no_bound;
+  locale_t before = decimal_begin();
   snprintf(text, bytes, is_integer ? "%.0f" : "%g", bound);
+  decimal_end(before);
 }
 
 void option_value_describe(const struct option *option, char *text, size_t bytes) {
@@ -70,7 +73,7 @@ static enum status refuse(const struct option *option, const char *text, const c
                      allowed[0] ? "; allowed: " : "", allowed);
 }
 
-// The power of ten of a unit suffix; -1 if it is none. `suffix` is what strtod left over.
+// The power of ten of a unit suffix; -1 if it is none. `suffix` is what decimal_read left over.
 static int suffix_exponent(const char *suffix) {
   if (!suffix[0]) return 0;
   if (suffix[1]) return -1;
@@ -91,7 +94,7 @@ static int suffix_exponent(const char *suffix) {
 static bool read_number(const char *text, double *number) {
   if (!text[0] || strspn(text, "+-.0123456789eEkMG") != strlen(text)) return false;
   char *end;
-  double mantissa = strtod(text, &end);
+  double mantissa = decimal_read(text, &end);
   int exponent = suffix_exponent(end);
   if (end == text || exponent < 0) return false;
   *number = mantissa * (exponent == 9 ? 1e9 : exponent == 6 ? 1e6 : exponent == 3 ? 1e3 : 1);
@@ -217,13 +220,9 @@ enum status option_value_read(const struct option *option, void *config, const c
   CHECK(false, "--%s has no type", option->name);
 }
 
-// The shortest of the forms that read back to the same number.
 static void write_float(double number, FILE *out) {
-  char text[40];
-  for (int digits = 6; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, number);
-    if (strtod(text, NULL) == number) break;
-  }
+  char text[DECIMAL_BYTES];
+  decimal_print(text, number);
   fputs(text, out);
 }
 

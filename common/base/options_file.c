@@ -74,7 +74,7 @@ static enum status read_line(const struct option_table *table, void *config, cha
 }
 
 static enum status cannot_read(const char *path, const char *why, struct error *error) {
-  return status_fail(error, STATUS_INVALID, "--config: cannot read '%.300s': %s", path, why);
+  return status_fail(error, STATUS_INVALID, "cannot read the config file '%.300s': %s", path, why);
 }
 
 static enum status read_lines(const struct option_table *table, void *config, FILE *file,
@@ -85,14 +85,16 @@ static enum status read_lines(const struct option_table *table, void *config, FI
   ssize_t length;
   for (int number = 1; status == STATUS_OK && (length = getline(&line, &line_bytes, file)) >= 0;
        number++) {
-    char where[400];
+    char where[400], *text = line;
+    // Editors may put a byte-order mark before the first line.
+    if (number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0) text += 3;
     snprintf(where, sizeof where, "config file %.300s, line %d", path, number);
     // What follows it would not be read.
     if (strlen(line) != (size_t)length)
       status = status_fail(error, STATUS_INVALID,
                            "%s: there is a byte 0 in it: this is no text, or it is damaged", where);
     else
-      status = read_line(table, config, line, where, error);
+      status = read_line(table, config, text, where, error);
   }
   if (status == STATUS_OK && ferror(file)) status = cannot_read(path, strerror(errno), error);
   free(line);

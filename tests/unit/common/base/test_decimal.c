@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/decimal.h"
+#include "common/base/options.h"
 #include "common/base/status.h"
 #include "tests/unit/support/temporary_folder.h"
 
@@ -60,10 +61,35 @@ static void test_errors_have_a_point(void **state) {
   assert_string_equal(error.text, "0.25");
 }
 
+static void test_options_are_read_and_written_with_a_point(void **state) {
+  (void)state;
+  struct config {
+    struct options_given given;
+    double rate;
+  } config;
+  static const struct option row = {
+      "rate", NULL, OPTION_FLOAT, offsetof(struct config, rate), "6e-4", 1e-5, 0.5, NULL, "", ""};
+  static const struct option_table table = {"learner", NULL, "", NULL, &row, 1};
+  struct error error;
+  if (strcmp(half(), "0,5") != 0) skip();
+  options_init(&table, &config);
+  assert_true(config.rate == 6e-4);
+  assert_int_equal(options_set(&table, &config, "rate", "0.25", "", &error), STATUS_OK);
+  assert_true(config.rate == 0.25);
+  char *text = options_value_text(&row, &config);
+  assert_string_equal(text, "0.25");
+  free(text);
+  assert_int_equal(options_set(&table, &config, "rate", "0.75", "", &error), STATUS_INVALID);
+  assert_non_null(strstr(error.text, "allowed: 1e-05..0.5"));
+  assert_string_equal(half(), "0,5");
+  options_deinit(&table, &config);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_point_and_then_the_locale_as_before),
       cmocka_unit_test(test_errors_have_a_point),
+      cmocka_unit_test(test_options_are_read_and_written_with_a_point),
   };
   return cmocka_run_group_tests(tests, set_german, reset);
 }

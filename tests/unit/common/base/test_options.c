@@ -187,7 +187,7 @@ static void test_refused(void **state) {
       {"cartpole", "'cartpole' is not expected here"},
       {"-s", "'-s' is no option: they start with two dashes"},
       {"-- x", "'x' is not expected here"},
-      {"--config=/nowhere/x", "cannot read '/nowhere/x': No such file"},
+      {"--config=/nowhere/x", "cannot read the config file '/nowhere/x': No such file"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct error error = {""};
@@ -216,7 +216,8 @@ static void test_file(void **state) {
   struct error error = {""};
   char path[64], line[128];
   write_file(path,
-             "# a comment\n\n  total-steps = 5k # and another\nlogdir=runs/a#b\n\tdevice = \"cpu\" "
+             "\xef\xbb\xbf# a comment\n\n  total-steps = 5k # and "
+             "another\nlogdir=runs/a#b\n\tdevice = \"cpu\" "
              "# quoted\nseed = 1");
   // The command line wins wherever it stands.
   snprintf(line, sizeof line, "--seed=9 --config %s", path);
@@ -268,7 +269,8 @@ static void test_a_file_with_a_byte_0(void **state) {
 static void test_a_file_without_end(void **state) {
   struct error error = {""};
   assert_int_equal(options_read_config(&table, *state, "/dev/zero", &error), STATUS_INVALID);
-  assert_non_null(strstr(error.text, "cannot read '/dev/zero': it has 1 MiB or more"));
+  assert_non_null(
+      strstr(error.text, "cannot read the config file '/dev/zero': it has 1 MiB or more"));
   assert_int_equal(options_read_config(&table, *state, "/dev/null", &error), STATUS_OK);
 }
 
