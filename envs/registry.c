@@ -253,16 +253,16 @@ static void write_identity(FILE *out, const struct acorn_env *env,
     fputc(')', out);
     return;
   }
-  locale_t locale = decimal_begin();
   char before = '(';
   for (int i = 0; i < config->num_options; i++) {
     const struct acorn_option *option = &config->option[i];
     if (option->value == env->options[i].value) continue;
-    fprintf(out, "%c%s=%g", before, option->name, option->value);
+    char value[DECIMAL_BYTES];
+    decimal_print(value, option->value);
+    fprintf(out, "%c%s=%s", before, option->name, value);
     before = ',';
   }
   if (before == ',') fputc(')', out);
-  decimal_end(locale);
 }
 
 void registry_identity(char *out, size_t bytes, const struct acorn_env *env,

@@ -118,6 +118,8 @@ static void identifies_by_what_differs(void **state) {
       {"cartpole", "{\"hide_velocity\": 1}", "cartpole(hide_velocity=1)"},
       {"tmaze", "{\"length\": 20}", "tmaze(length=20)"},
       {"catch", "{\"columns\": 7, \"rows\": 12}", "catch(rows=12,columns=7)"},
+      {"cartpole", "{\"max_steps\": 1000000}", "cartpole(max_steps=1e+06)"},
+      {"cartpole", "{\"max_steps\": 1234567}", "cartpole(max_steps=1234567)"},
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++) {
     const struct acorn_env *env;
