@@ -171,17 +171,24 @@ static void draw_action(struct pen *pen, const char *name, float probability, co
   pen->y += LINE;
 }
 
-/* Whether fewer than num_rows actions come before this one: those that are chosen, then by weight.
- */
-static bool is_shown(const struct panel *panel, const bool *chosen, const float *weight,
-                     int action) {
-  int before = 0;
-  if (panel->num_rows == panel->num_actions) return true;
+/* Those that are chosen, then by weight. */
+static bool comes_before(const bool *chosen, const float *weight, int a, int b) {
+  if (chosen[a] != chosen[b]) return chosen[a];
+  return weight[a] > weight[b] || (weight[a] == weight[b] && a < b);
+}
+
+/* Which of the actions, in that order, has the last row. */
+static int last_shown(const struct panel *panel, const bool *chosen, const float *weight) {
+  int first[MAX_ROWS], count = 0;
   for (int a = 0; a < panel->num_actions; a++) {
-    bool is_heavier = weight[a] > weight[action] || (weight[a] == weight[action] && a < action);
-    before += chosen[a] != chosen[action] ? chosen[a] : is_heavier;
+    int place = count;
+    while (place > 0 && comes_before(chosen, weight, a, first[place - 1])) place--;
+    if (place == panel->num_rows) continue;
+    if (count < panel->num_rows) count++;
+    memmove(first + place + 1, first + place, (size_t)(count - 1 - place) * sizeof(*first));
+    first[place] = a;
   }
-  return before < panel->num_rows;
+  return first[count - 1];
 }
 
 static const char *those_left(const struct panel_choice *choice) {
@@ -202,10 +209,11 @@ static void format_action(char text[16], const struct panel_choice *choice, int 
 
 static void draw_actions(struct panel *panel, struct pen *pen, const struct panel_choice *choice) {
   const float *weight = choice->action_value ? choice->action_value : choice->probability;
+  int last = choice->number ? panel->num_rows - 1 : last_shown(panel, choice->chosen, weight);
   write_line(pen, BRIGHT, "actions", NULL);
   for (int a = 0; a < panel->num_actions; a++) {
     char number[16];
-    if (choice->number ? a >= panel->num_rows : !is_shown(panel, choice->chosen, weight, a))
+    if (choice->number ? a > last : a != last && !comes_before(choice->chosen, weight, a, last))
       continue;
     format_action(number, choice, a);
     draw_action(pen, panel->action_name[a], choice->probability[a], number, choice->chosen[a]);
