@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "envs/env_module.h"
 #include "envs/env_words.h"
@@ -23,6 +24,9 @@ static enum status read_options(struct learner_options *options, const struct pl
   char path[PATH_MAX], seed[32];
   snprintf(path, sizeof(path), "%s/config.txt", played->folder);
   snprintf(seed, sizeof(seed), "%lld", (long long)played->seed);
+  if (access(path, F_OK) != 0)
+    return status_fail(error, STATUS_INVALID, "%.300s holds no run: there is no config.txt in it",
+                       played->folder);
   enum status status = options_read_file(&learner_options_table, options, path, error);
   if (status != STATUS_OK) return status;
   learner_options_evaluate(options);

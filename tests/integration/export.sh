@@ -162,7 +162,7 @@ code=0
 "$tree/scripts/export.sh" nothing --output=x.onnx >out 2>err </dev/null || code=$?
 pass_if "a folder that is no run" refused_with 2 "nothing is no run folder"
 export_run nothing --output=x.onnx
-pass_if "and by the program" refused_with 2 "nothing/config.txt"
+pass_if "and by the program" refused_with 2 "nothing holds no run: there is no config.txt"
 export_run run-1 --outptu=x.onnx
 pass_if "an unknown option" refused_with 2 "outptu"
 export_run run-1 --format=npz

@@ -131,6 +131,8 @@ call "$watch" empty
 pass_if "a run without a checkpoint is an error" fails "there is no checkpoint in empty/checkpoints"
 call "$watch" nowhere
 pass_if "so is a folder without a run" fails "nowhere is no run folder"
+call "$tree/build/watch" nowhere
+pass_if "and by the program" fails "nowhere holds no run: there is no config.txt"
 call "$watch" catch --out=play.avi
 pass_if "and what is neither .mp4 nor .gif" fails "--out=play.avi: it records .mp4 and .gif"
 call "$watch" catch --outt=x.mp4
