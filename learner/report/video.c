@@ -22,7 +22,7 @@ static const char script[] =
     "command -v ffmpeg >/dev/null || exit 9\n"
     "small='fps=5,scale=400:-2:flags=area,trim=end=20,split[a][b]'\n"
     "small=$small';[a]palettegen=stats_mode=single[p];[b][p]paletteuse=new=1'\n"
-    "nice -n 10 \"$0\" \"$1\" --episodes=1 --max_steps=3000 --hold=30 |\n"
+    "nice -n 10 \"$0\" \"$1\" --checkpoint=latest --episodes=1 --max_steps=3000 --hold=30 |\n"
     "  nice -n 10 ffmpeg -nostdin -v error -y -f image2pipe -framerate 30 -c:v ppm -i - \\\n"
     "    -filter_complex \"[0:v]split[v][g];[g]$small[gif]\" \\\n"
     "    -map '[v]' -c:v libx264 -preset fast -crf 23 -pix_fmt yuv420p -movflags +faststart \\\n"

@@ -52,6 +52,24 @@ kill -INT "$run"
 ended
 pass_if "the failure is said once" is "$(grep -c 'without videos' "$work/err")" 1
 
+# No later score is above that of the best checkpoint. An ffmpeg that keeps the first picture, which
+# has the checkpoint's number, stands for one that records it.
+run catch vtrace 1 4 --total_steps=3000 --logdir=best
+ended
+sed -i 's/"score": .*,/"score": 1e9,/' best/checkpoints/best.json
+picture_bytes=$((15 + 720 * 680 * 3))
+"$tree/build/watch" best --checkpoint=best 2>err | head -c $picture_bytes >of_best
+mkdir keeps
+printf '#!/bin/sh\nhead -c %d >%s/new && mv %s/new %s/recorded\nexit 1\n' \
+  $picture_bytes "$work" "$work" "$work" >keeps/ffmpeg
+chmod +x keeps/ffmpeg
+PATH=$work/keeps:$PATH run catch vtrace 1 4 --total_steps=1e9 --checkpoint_secs=0.3 \
+  --video_every=0.3 --logdir=best --resume
+is_newer() { wait_for 60 test -s recorded && [ -s of_best ] && ! cmp -s recorded of_best; }
+pass_if "the newest checkpoint is recorded, not the best one" is_newer
+kill -INT "$run"
+ended
+
 run synthetic vtrace 1 4 --total_steps=1e9 --checkpoint_secs=0.3 --video_every=0.3 --logdir=blind
 pass_if "one that shows nothing says so" wait_for 60 says "nothing could be recorded"
 step=$(whole_metric step blind)
