@@ -73,7 +73,7 @@ static void add_value(struct tensorboard *tensorboard, const char *tag, int64_t 
 
 void tensorboard_add_scalar(struct tensorboard *tensorboard, const char *tag, int64_t step,
                             double number) {
-  if (!isfinite(number)) return;
+  if (!isfinite((float)number)) return;
   Tensorboard__Summary__Value value = TENSORBOARD__SUMMARY__VALUE__INIT;
   value.value_case = TENSORBOARD__SUMMARY__VALUE__VALUE_SIMPLE_VALUE;
   value.simple_value = (float)number;

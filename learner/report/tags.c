@@ -14,6 +14,7 @@ static const struct {
     {"eval/episode_length", "charts/eval_length"},
     {"eval/env/", "env/eval/"},
     {"learning_rate", "charts/learning_rate"},
+    {"env/eval/", "env/train:eval/"}, /* no number has a ':' in its name */
     {"env/", "env/"},
     {"grad/norm", "loss/gradient_norm"},
     {"loss/", "loss/"},

@@ -159,6 +159,7 @@ static void test_what_is_no_number_is_left_out(void **state) {
   struct fixture *f = *state;
   tensorboard_add_scalar(f->tensorboard, "a", 1, NAN);
   tensorboard_add_scalar(f->tensorboard, "a", 1, INFINITY);
+  tensorboard_add_scalar(f->tensorboard, "a", 1, -1e39); // beyond a float
   tensorboard_add_values(f->tensorboard, "a", 1, NULL, 0);
   struct histogram_snapshot *none = calloc(1, sizeof(*none));
   tensorboard_add_histogram(f->tensorboard, "a", 1, none);

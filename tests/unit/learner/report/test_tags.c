@@ -15,6 +15,8 @@ static void tags_begin_with_returns(void **state) {
       {"learning_rate", "charts/learning_rate"},
       {"env/is_success", "env/is_success"},
       {"eval/env/is_success", "env/eval/is_success"},
+      {"env/eval/is_success", "env/train:eval/is_success"},
+      {"eval/env/eval/is_success", "env/eval/eval/is_success"},
       {"grad/norm", "loss/gradient_norm"},
       {"loss/total", "loss/total"},
       {"exploration/epsilon", "policy/exploration_epsilon"},
