@@ -181,6 +181,15 @@ static enum status parse(struct learner_options *options, struct learner_options
   return take_options_of_run(options, earlier, path, shared, evaluates, joins, argc, argv, error);
 }
 
+/* Curiosity can be left out, not added. The speed is in the unit of the coefficient that
+ * --target_entropy adjusts. */
+static bool may_change(const char *name, const struct algorithm_options *earlier) {
+  if (strcmp(name, "curiosity") == 0) return strcmp(earlier->curiosity.kind, "none") != 0;
+  if (strcmp(name, "entropy_adjustment_speed") == 0)
+    return earlier->actor_critic.target_entropy < 0;
+  return false;
+}
+
 /* What the arrays of a checkpoint depend on must be as it was. The kind of network comes first: the
  * sizes follow from it. */
 static enum status check_same_network(const struct learner_options *earlier,
@@ -198,13 +207,12 @@ static enum status check_same_network(const struct learner_options *earlier,
                                       "noisy",
                                       "atoms",
                                       "optimizer",
+                                      "curiosity",
                                       "entropy_adjustment_speed"};
-  /* The last is the unit of the coefficient that --target_entropy adjusts. */
-  size_t count = sizeof(names) / sizeof(names[0]);
-  if (earlier->algorithm.actor_critic.target_entropy < 0) count--;
   enum status status = STATUS_OK;
   bool learns = learner_options_learns(earlier) && learner_options_learns(now);
-  for (size_t i = 0; learns && status == STATUS_OK && i < count; i++) {
+  for (size_t i = 0; learns && status == STATUS_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+    if (may_change(names[i], &earlier->algorithm)) continue;
     const struct option *option = options_find(&learner_options_table, names[i]);
     char *before = options_value_text(option, earlier), *after = options_value_text(option, now);
     if (strcmp(before, after) != 0)

@@ -171,7 +171,8 @@ static void a_resumed_run_keeps_its_network(void **state) {
       {"--no_previous_reward", "has --previous_reward=true, "},
       {"--no_normalize_observations", "has --normalize_observations=true, "},
       {"--no_normalize_values", "has --normalize_values=true, "},
-      {"--optimizer=rmsprop", "has --optimizer=adam, "}};
+      {"--optimizer=rmsprop", "has --optimizer=adam, "},
+      {"--curiosity=rnd", "has --curiosity=none, "}};
   assert_int_equal(read_words(logdir, "--hidden=64,64", "--network=mlp", NULL), STATUS_OK);
   assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -187,6 +188,14 @@ static void a_resumed_run_keeps_its_network(void **state) {
   forget();
   assert_int_equal(read_words(logdir, "--resume", "--network=auto", NULL), STATUS_OK);
   assert_string_equal(options.network, "mlp");
+}
+
+static void a_resumed_run_can_leave_its_curiosity_out(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--curiosity=rnd", NULL), STATUS_OK);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--curiosity=none", NULL), STATUS_OK);
 }
 
 /* Drops a line of config.txt, and changes another one unless target_update is NULL. */
@@ -459,6 +468,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_resumed_run_can_leave_its_curiosity_out, setup, teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_adjusts_its_entropy_as_before, setup, teardown),
       cmocka_unit_test_setup_teardown(a_network_has_what_was_given_for_it, setup, teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_network_keeps_an_mlp, setup, teardown),
