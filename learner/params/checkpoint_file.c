@@ -109,6 +109,9 @@ static enum status read_header(struct checkpoint_directory *directory, int file,
   struct error why;
   ssize_t got = read_whole(file, header, sizeof header, 0);
   if (got < 0) return read_failed(path, error);
+  if (!checkpoint_has_magic(header, (size_t)got))
+    return status_fail(error, STATUS_CORRUPT, "%s is no checkpoint: it does not begin like one",
+                       path);
   if (checkpoint_decode_header(directory, &end, header, (size_t)got, &why) != STATUS_OK)
     return is_damaged(path, why.text, error);
   if (size <= end) return STATUS_OK;

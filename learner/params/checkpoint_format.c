@@ -143,6 +143,10 @@ static bool get_entry(struct cursor *cursor, struct checkpoint_entry *entry) {
   return !cursor->cut;
 }
 
+bool checkpoint_has_magic(const uint8_t *bytes, size_t size) {
+  return size >= sizeof MAGIC && memcmp(bytes, MAGIC, sizeof MAGIC) == 0;
+}
+
 /* Magic, format and entries, up to the header's checksum. */
 static enum status get_header(struct cursor *cursor, struct checkpoint_directory *directory,
                               struct error *error) {

@@ -36,6 +36,9 @@ size_t checkpoint_encode_header(uint8_t header[CHECKPOINT_HEADER_ROOM],
 /* Zeros that follow `bytes` bytes, up to a multiple of 64. */
 size_t checkpoint_padding(uint64_t bytes);
 
+/* Whether they begin with the magic. */
+bool checkpoint_has_magic(const uint8_t *bytes, size_t size);
+
 /* Checks the header, which the file's first `size` bytes hold if it is one. *end: where the data
  * ends, and the file should.
  * Errors: CORRUPT, with what is wrong and at which byte. */

@@ -239,6 +239,9 @@ pass_if "a damaged array is named" fails "the data of 'params/hidden1/w'"
 head -c 1000 "$file" >cut.acorn
 call "$scripts/checkpoint.sh" cut.acorn
 pass_if "so is a cut file" fails "cut short"
+call "$scripts/checkpoint.sh" run/checkpoints/best.json
+pass_if "what is no checkpoint is not called a damaged one" \
+  fails "best.json is no checkpoint: it does not begin like one"
 call "$scripts/checkpoint.sh" empty
 pass_if "and a folder without any" fails "there is no checkpoint in"
 
