@@ -127,6 +127,7 @@ static void json_is_json(void **state) {
   assert_int_equal(json_array_size(json_object_get(all, "players")), 2);
   first = json_array_get(json_object_get(all, "players"), 0);
   assert_int_equal(json_integer_value(json_object_get(first, "steps")), 1234567);
+  assert_int_equal(json_integer_value(json_object_get(first, "environments")), 16);
   assert_true(json_is_null(json_object_get(first, "wait_us")));
   json_decref(all);
   free(text);
