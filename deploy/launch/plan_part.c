@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/cluster/learner_address.h"
 #include "deploy/launch/plan.h"
+#include "deploy/launch/shell_word.h"
 #include "envs/plugin.h"
 
 enum { MOST_MORE = 3 }; /* words of a kind of actor */
@@ -257,8 +258,11 @@ void plan_lose_learner(struct plan *plan) {
 
 static void print_command(char *const *command, FILE *out) {
   fprintf(out, "%s", strrchr(command[0], '/') + 1);
-  for (int i = 1; command[i]; i++) fprintf(out, " %s", command[i]);
-  fprintf(out, "\n");
+  for (int i = 1; command[i]; i++) {
+    fputc(' ', out);
+    shell_word_print(out, command[i]);
+  }
+  fputc('\n', out);
 }
 
 void plan_print_commands(const struct plan *plan, FILE *out) {

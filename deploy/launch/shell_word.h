@@ -1,5 +1,5 @@
 /* Words of a command line as a shell reads them back: for commands that are shown or recorded.
- * Upstream: launch.c, launch_record.c. Thread: any (no state). */
+ * Upstream: launch.c, launch_record.c, plan_part.c. Thread: any (no state). */
 #ifndef ACORN_DEPLOY_LAUNCH_SHELL_WORD_H
 #define ACORN_DEPLOY_LAUNCH_SHELL_WORD_H
 

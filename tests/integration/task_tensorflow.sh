@@ -51,6 +51,14 @@ pass_if "a learner that is alone has the actors of a worker" is "$(numbers)" "0 
 plan TF_CONFIG="$(config worker 1 "$chief")" --actors_per_worker=2 --actors_on_learner=5
 pass_if "actors beside the learner come first" is "$(numbers)" "7 8 "
 
+plan TF_CONFIG="$(config chief 0 "$chief")" --actors_on_learner=1 \
+  --env_args='{"hide_velocity": 1}'
+read_back() { # PROGRAM: its command, by a shell
+  eval "set -- $(sed -n "/^$1 /p" out)"
+  printf '%s\n' "$@" | grep -qxF -- '--env_args={"hide_velocity": 1}'
+}
+pass_if "a shell reads the commands as they are meant" eval 'read_back learner && read_back actor'
+
 plan
 pass_if "no platform at all" refused_with "no platform's variables describe this task"
 plan TF_CONFIG='{"cluster": '
