@@ -28,7 +28,10 @@ for word in "$@"; do
     --env=*) env=${word#*=} ;;
     --models=*) mapfile -t folders < <(sed -n 's/.*"path" *: *"\([^"]*\)".*/\1/p' "${word#*=}") ;;
     -*) ;;
-    *) folders+=("${word#*=}") ;;
+    *) # a path may have "=" in it, as those of sweep.py have
+      [[ ${word%%=*} == */* || -d $word ]] || word=${word#*=}
+      folders+=("$word")
+      ;;
   esac
 done
 "$root/scripts/setup.sh"

@@ -112,9 +112,17 @@ static struct model_config usual(const struct serve *self) {
                                .idle_us = (int64_t)(options->sequence_secs * 1e6)};
 }
 
+/* Where NAME ends; NULL: the word is a path. Those of sweep.py have "=" in them, too. */
+static char *end_of_name(char *word) {
+  char *equals = strchr(word, '=');
+  struct stat info;
+  if (!equals || memchr(word, '/', (size_t)(equals - word))) return NULL;
+  return stat(word, &info) == 0 && S_ISDIR(info.st_mode) ? NULL : equals;
+}
+
 /* "NAME=PATH", or a path whose last part is the name. The word is cut. */
 static enum status take_word(struct model_config *config, char *word, struct error *error) {
-  char *equals = strchr(word, '=');
+  char *equals = end_of_name(word);
   config->path = equals ? equals + 1 : word;
   if (equals) *equals = '\0';
   for (size_t end = strlen(word); !equals && end > 1 && word[end - 1] == '/';) word[--end] = '\0';

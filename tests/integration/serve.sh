@@ -203,6 +203,8 @@ pass_if "no run" not_served 2 "name one or more run folders"
 pass_if "a folder that is no run" not_served 2 "none is no run folder, nor a folder with" none
 pass_if "two models of a name" not_served 2 "two models are named a" a ./a/
 pass_if "a name that is none" not_served 2 "write NAME=." .
+mkdir -p sweep/rate=2 && ln -s ../../a sweep/rate=2/seed-1 && ln -s a rate=1
+pass_if "a folder whose name has = is no name of another" not_served 2 "write NAME=rate=1" rate=1
 pass_if "a policy that is none" not_served 2 "give latest:N, all, or specific" a --policy=best
 pass_if "no port" not_served 2 "there is no way in" a --port=-1 --grpc_port=-1
 pass_if "an address that is none" not_served 2 "is no IP address" a --address=x
@@ -220,10 +222,11 @@ wait_for 10 says "waiting at unix:$work/socket"
 "$tree/build/actor" --env=cartpole --envs=8 --learner="unix:$work/socket" >/dev/null 2>&1 &
 ended 60
 cp -r told here && sed -i 's/^env = join$/env = cartpole/' here/config.txt
-serve told here
+serve told here sweep/rate=2/seed-1 x=sweep/rate=2/seed-1
 answers_of() { ask 200 value "/v1/models/$1:predict" -d "{\"instances\":[$state]}"; }
 as_here() { answers_of here && local here=$answer && answers_of told && is "$answer" "$here"; }
 pass_if "a run of --env=join: the same as where the environment is here" as_here
+pass_if "a run of a sweep, by its folder and by a name" eval 'answers_of seed-1 && answers_of x'
 stop_serving
 rm told/space.json
 pass_if "without its spaces" not_served 2 \
@@ -545,4 +548,11 @@ ended 30
 stop_serving
 pass_if "and a stop" is "$code" 0
 
+mkdir -p sweep/rate=3/seed-1 && echo 'env = gym:Any' >sweep/rate=3/seed-1/config.txt
+for_python() { # the bridge is looked for, which is how the folder is seen to be read
+  ! ACORN_PYTHON=$work "$tree/scripts/serve.sh" "$1" >out 2>"$work/err" && says "ACORN_PYTHON"
+}
+pass_if "the script finds an environment in Python in such a folder" \
+  for_python sweep/rate=3/seed-1
+pass_if "and behind a name" for_python x=sweep/rate=3/seed-1
 finish
