@@ -21,7 +21,8 @@ stop    the learner first (it writes a checkpoint), then the others; collects th
   --learner_host=NAME    under which the others reach the first one; [IPV6] (default: its name)
   --dir=FOLDER           this tree, or a bundle, on the hosts (default: the same path as here)
   --rsh=COMMAND          how to reach a host, instead of ssh: COMMAND HOST bash -s
-  --insecure             no token and no TLS; default: both are made and handed out by this script
+  --insecure             no token and no TLS, also to be given with --resume; default: both are made
+                         and handed out by this script
   other flags            as of deploy/run_task.sh --help: --envs_per_actor, --total_steps, ...
 USAGE
 }
@@ -47,22 +48,26 @@ twice=$(printf '%s\n' "${hosts[@]}" | sort | uniq -d | head -n 1)
 rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
 actors_per_host=1 port=8686 learner_host='' dir=$root insecure='' logdir='' resume=''
 take_words() {
-  local word name
+  local word name rest
   words=() # ENV AGENT, then flags for the tasks
   for word in "$@"; do
-    name=${word%%=*}
-    case "$word" in
-      --actors_per_host=* | --port=* | --learner_host=* | --dir=*)
+    name=${word%%=*} && rest=${name:2} && name=${name:0:2}${rest//-/_} # as the programs read it
+    case "$name" in
+      --actors_per_host | --port | --learner_host | --dir | --rsh | --logdir | --job_dir)
+        [[ $word == *=* ]] || misuse "$word: its value is missing; write $word=VALUE" ;;
+    esac
+    case "$name" in
+      --actors_per_host | --port | --learner_host | --dir)
         printf -v "${name#--}" %s "${word#*=}" ;;
-      --rsh=*) read -ra rsh <<<"${word#*=}" ;;
+      --rsh) read -ra rsh <<<"${word#*=}" ;;
       --insecure) insecure=1 ;;
-      --logdir=* | --job_dir=* | --job-dir=*) logdir=${word#*=} ;;
-      --actors_per_worker* | --actors_on_learner* | --log_folder* | --dry_run*)
+      --logdir | --job_dir) logdir=${word#*=} ;;
+      --actors_per_worker | --actors_on_learner | --log_folder | --dry_run)
         misuse "$word cannot be given here; --actors_per_host=N says how many actors" ;;
       *)
         [ "$command" = start ] || misuse "$command: '$word' is no flag of it"
         [[ ! $word =~ ^--resume(=(true|1|yes))?$ ]] || resume=1
-        [[ $word != --token_file=* && $word != --tls_*=* ]] || insecure=own
+        [[ $name != --token_file && $name != --tls_* ]] || insecure=own
         words+=("$word")
         ;;
     esac
@@ -81,7 +86,7 @@ remote() {
   [ "$3" != host_start ] || [ -n "$insecure" ] || credentials=$(tar -C "$fleet/credentials" -c \
     token ca.crt -C "$pair" tls.crt tls.key | base64)
   {
-    declare -p dir state words learner_port resume credentials ACORN_{TASK,LEARNER,WORKERS}
+    declare -p dir state words logdir learner_port resume credentials ACORN_{TASK,LEARNER,WORKERS}
     cat "$root/deploy/fleet_host.sh"
     printf '%q ' "${@:3}"
   } | timeout -k 5 "$1" "${rsh[@]}" "${hosts[$2]}" bash -s | LC_ALL=C sed '0,/^acorn$/d'
@@ -113,11 +118,17 @@ on() {
 }
 
 make_credentials() {
-  [ -n "$resume" ] || rm -rf "$fleet"/{credentials,logs}
+  [ -n "$resume" ] || rm -rf "$fleet/credentials"
   [ -z "$insecure" ] && [ ! -f "$fleet/credentials/ca.key" ] || return 0
   "$root/deploy/credentials.sh" "$fleet/credentials" "${hosts[0]##*@}" \
     ${learner_host:+"$learner_host"} >"$talk/credentials" 2>&1 ||
     fail "$(tail -n 1 "$talk/credentials"); --insecure starts without a token and TLS"
+}
+
+# The logs of the fleet before are kept: those of its actors are nowhere else.
+keep_logs() {
+  [ -n "$resume" ] || [ ! -d "$fleet/logs" ] ||
+    { rm -rf "$fleet/logs.before" && mv "$fleet"/logs{,.before}; }
 }
 
 start() {
@@ -131,6 +142,7 @@ start() {
   all=$hosts_word
   (umask 077 && mkdir -p "$fleet" && declare -p rsh port learner_host dir logdir insecure learner \
     all >"$fleet/fleet.conf") || fail "cannot write to the folder $fleet"
+  keep_logs
   make_credentials
   on 0 0 90 host_start || fail "the learner did not start; nothing else was started"
   on 1 $last 60 host_start
@@ -174,13 +186,16 @@ stop() {
   rm -rf "$fleet/credentials"
 }
 
-# What start has recorded, the command line over it.
+# What start has recorded, the command line over it; but --insecure has to be given each time.
 take_words "${@:3}"
 key=${hosts[0]##*@}-$port fleet=runs/fleet-$key
 if [ -f "$fleet/fleet.conf" ] && [[ $command != start || $resume ]]; then
   # shellcheck disable=SC1091
-  . "$fleet/fleet.conf"
+  . "$fleet/fleet.conf" && before=$insecure insecure=''
   take_words "${@:3}"
+  [[ $command != start || -z $before || $insecure ]] ||
+    echo "fleet: it ran with --insecure, or with --token_file and --tls_* of yours: give them" \
+      "again, or stop the actors that still run: they cannot rejoin with credentials made now" >&2
   [[ $command != stop || $all == "$hosts_word" ]] || fail "this fleet's hosts are $all: name them"
 fi
 learner=${learner_host:-${hosts[0]##*@}}:$port # scripts/status.sh reads it in the record

@@ -1,6 +1,7 @@
 # One host's part of a fleet. deploy/fleet.sh sends this file to the bash of the host, after:
 #   dir, state     folder with the programs and run folders; below it: lock, pid, task.log, logs
 #   words          the task's arguments; ACORN_TASK, ACORN_LEARNER, ACORN_WORKERS: its place
+#   logdir         the run folder, for host_status; empty where it is not known
 #   learner_port, credentials   of the learner's host, files in an archive for host_start; or empty
 # Every function says what is wrong on stderr and returns 1; other codes are the launcher's.
 # shellcheck shell=bash disable=SC2154
@@ -11,8 +12,19 @@ echo acorn # what the host's shell prints before is none of it
 
 complain() { echo "$*" >&2 && return 1; }
 
+# is_held FLOCK'S WORDS...: its code is 1 where the lock is held. Any other one is of a host without
+# flock or a file system without locks, where no function here can go on.
+is_held() {
+  local error code
+  error=$(flock "$@" 2>&1)
+  code=$?
+  [ $code -le 1 ] || complain "$dir/$state/lock cannot be locked, flock's exit code is $code" \
+    "($error): it needs util-linux, and a file system with locks (--dir=FOLDER)" || exit
+  [ $code -eq 1 ]
+}
+
 # The task holds a lock as long as it lives, whatever becomes of its process id.
-runs() { [ -f "$state/lock" ] && ! flock -n "$state/lock" true; }
+runs() { [ -f "$state/lock" ] && is_held -n "$state/lock" true; }
 gone() { ! runs; }
 
 until_so() { # SECONDS COMMAND...
@@ -25,11 +37,12 @@ until_so() { # SECONDS COMMAND...
 
 # Whether the programs can run here and take the words.
 host_check() {
-  local error
+  local error trial
   error=$(cd "$dir" 2>&1 && build/actor --help 2>&1 >/dev/null) ||
     complain "no programs run in $dir (${error%%$'\n'*}): build them there, share the folder," \
       "or unpack a bundle (make bundle) and name it with --dir=FOLDER" || return
-  cd "$dir" || return
+  cd "$dir" && trial=$(mktemp .fleet-XXXXXX) || complain "cannot write to the folder $dir" || return
+  exec 9>"$trial" && rm "$trial" && ! is_held -n 9 && exec 9>&-
   ! { gone && listens; } || complain "something else listens at port $learner_port" || return
   [ -n "$resume" ] || gone || complain "this fleet runs here already: stop it first, or" \
     "--resume to start what is missing" || return
@@ -65,7 +78,7 @@ host_start() {
   cd "$dir" && mkdir -p "$state" && (write_credentials) ||
     complain "cannot write to the folder $dir/$state" || return
   exec 9>"$state/lock"
-  flock -w 2 9 || return 0 # it runs
+  ! is_held -w 2 9 || return 0 # it runs
   mapfile -t secured < <(credential_words)
   [ ! -f "$state/task.log" ] || mv "$state/task.log" "$state/task.log.before"
   setsid nohup build/task "${words[@]}" "${secured[@]}" --log_folder="$PWD/$state/logs" \
@@ -80,7 +93,6 @@ host_start() {
 
 # "running", "ended" or "none", the last line of the task's log; then the learner's status.
 host_status() {
-  local secured=()
   cd "$dir" 2>/dev/null && [ -d "$state" ] || { echo none && return; }
   if gone; then
     echo "ended: $(tail -n 1 "$state/task.log" 2>/dev/null)"
@@ -88,9 +100,10 @@ host_status() {
     return 0
   fi
   echo "running, $(grep -c 'starting it again' "$state/task.log") restarts"
-  mapfile -t secured < <(credential_words)
-  [ -z "$learner_port" ] ||
-    timeout 5 build/status "127.0.0.1:$learner_port" "${secured[@]}" </dev/null 2>&1 || true
+  # The file `address` in the run folder has the learner's address, and the files to ask it with.
+  [ -z "$learner_port" ] || [ -z "$logdir" ] ||
+    timeout 10 build/status "$logdir" </dev/null 2>&1 ||
+    echo "the learner's figures are missing: build/status ended with code $?"
 }
 
 # TERM, TERM again, then KILL, which ends all that the task has started. An archive of the logs.

@@ -74,6 +74,10 @@ not_started() { is "$code" 1 && says "no fleet 127.0.0.1-" && says "--port names
 pass_if "a stop of no fleet" not_started
 start "$hosts" cartpole vtrace --learner_host=a,b
 pass_if "two names for the learner" misused "--learner_host=a,b: one name is needed"
+start "$hosts" cartpole vtrace --dry-run
+pass_if "an option that start has no use for, with a dash" misused "--dry-run cannot be given here"
+start "$hosts" cartpole vtrace --port 9999
+pass_if "a value without =" misused "--port: its value is missing; write --port=VALUE"
 start "$hosts" cartpole vtrace --total_step=5 "--port=$port"
 pass_if "a flag that does not exist, named by the hosts" refuses "did you mean --total_steps"
 once() { is "$(grep -c 'no such option' err)" 1 && refuses "$1"; }
@@ -87,6 +91,12 @@ start "$hosts" cartpole vtrace "--port=$port"
 pass_if "a host that cannot be reached is named, nothing starts" \
   refuses "127.0.0.2: cannot be reached: connect to host 127.0.0.2: no route"
 rm down-127.0.0.2
+mkdir no-locks
+printf '#!/bin/sh\necho No locks available >&2\nexit 71\n' >no-locks/flock
+chmod +x no-locks/flock
+PATH=$work/no-locks:$PATH start 127.0.0.1 cartpole vtrace "--port=$port"
+no_lock="/127.0.0.1/lock cannot be locked, flock's exit code is 71 (No locks available)"
+pass_if "a host whose file system has no locks is named, nothing starts" refuses "$no_lock"
 
 # ---- a fleet of five hosts
 
@@ -105,6 +115,12 @@ pass_if "quotes and blanks arrive as they were typed" test -f "base/$folder/conf
 fleet status "$hosts" "--port=$port"
 shows() { ok && is "$(grep -c '^127.0.0..* running,' out)" 5 && grep -q '[0-9] environments' out; }
 pass_if "status shows five hosts and the learner's figures" shows
+
+PATH=$work/no-locks:$PATH fleet status "$hosts" "--port=$port"
+pass_if "status does not take a lock that fails for one that is held" refused_with "$no_lock"
+PATH=$work/no-locks:$PATH fleet stop "$hosts" "--port=$port"
+not_stopped() { refused_with "$no_lock" && says "not stopped: 127.0.0.1" && one_each; }
+pass_if "and stop ends no process by it" not_stopped
 
 # ---- with a token and TLS, which nobody had to ask for
 token=runs/fleet-127.0.0.1-$port/credentials/token # as grep -f: not in our own command lines
@@ -199,6 +215,32 @@ stopped() { ok && printed 'result env=cartpole' && ! [ -e "base/.fleet/127.0.0.1
 pass_if "its logs are collected" stopped
 pass_if "the first one has not noticed" one_each
 
+# ---- a third one, with credentials of the user's own
+
+"$tree/deploy/credentials.sh" own 127.0.0.1
+third=(127.0.0.1 cartpole vtrace "--port=$other" --total_steps=1e9 --step_delay_us=1000
+  --logdir=runs/cartpole-vtrace-own)
+start "${third[@]}" "--token-file=$work/own/token" "--tls-ca=$work/own/ca.crt" \
+  "--tls-cert=$work/own/learner/tls.crt" "--tls-key=$work/own/learner/tls.key"
+made=runs/fleet-127.0.0.1-$other/credentials
+own_ones() { ok && ! [ -e "$made" ] && full runs/cartpole-vtrace-own 4; }
+pass_if "options of the user's own, with dashes, take the place of what fleet.sh makes" \
+  wait_for 20 own_ones
+fleet status 127.0.0.1 "--port=$other"
+pass_if "status shows its learner's figures" grep -q '[0-9] environments' out
+mv base/runs/cartpole-vtrace-own/address .
+fleet status 127.0.0.1 "--port=$other"
+pass_if "or that they are missing" printed "the learner's figures are missing"
+mv address base/runs/cartpole-vtrace-own
+learner=$(pids_on 127.0.0.1 learner | sort -n | tail -n 1)
+kill -KILL "$learner"
+wait_for 10 eval 'fleet status 127.0.0.1 "--port=$other"; printed ended'
+start "${third[@]}" --resume
+new_ones() { ok && says "again, or stop the actors" && [ -f "$made/token" ]; }
+pass_if "a resume without them makes new ones, with a line that says so" new_ones
+fleet stop 127.0.0.1 "--port=$other"
+pass_if "it stops as usual" ok
+
 # ---- the learner dies, and goes on by --resume
 
 before=$(pids_on 127.0.0.2 actor) lines=$(metrics "$folder" | wc -l)
@@ -292,6 +334,8 @@ echo 3 >brief/code
 fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" "--dir=$work/brief"
 failed_at_once() { ! ok && says "127.0.0.1: that was all" && says "the learner did not start"; }
 pass_if "one that has failed has not" failed_at_once
+pass_if "and leaves the logs of the fleet before" \
+  grep -q "that was all" "runs/fleet-127.0.0.1-$port/logs.before/127.0.0.1/task.log"
 
 # ---- a bundle: hosts that have nothing but a shell's programs
 
