@@ -46,6 +46,8 @@ cp "$batch" elsewhere/scripts
 pass_if "a job without the programs says where they should be" job_refuses \
   "there is no $work/elsewhere/build/task on n1: build it" \
   elsewhere/scripts/acorn.sbatch cartpole vtrace
+pass_if "an option without its value is refused" job_refuses \
+  "--logdir: its value is missing; write --logdir=VALUE" "$batch" cartpole vtrace --logdir here
 pass_if "an option that there is not is refused by the learner's task" job_refuses \
   "--colour" "$batch" cartpole vtrace --colour=red
 
@@ -197,16 +199,18 @@ else
 fi
 
 # ---- an array of seeds
+new_token token
 submit --array=1-3 --nodes=1 --cpus-per-task=1 "$batch" cartpole vtrace --total_steps=20k \
-  "${small[@]}"
+  "${small[@]}" --token-file="$work/token"
 all_end() {
   local seed
   for seed in 1 2 3; do
     ends "${job}_$seed" COMPLETED || return
     grep -qx "seed = $seed" "$(run_of "${job}_$seed")/config.txt" || return
+    grep -qxF "token_file=$work/token" "$(run_of "${job}_$seed")/address" || return
   done
 }
-pass_if "an array trains a run for each seed" all_end
+pass_if "an array trains a run for each seed, with a token of the user's own" all_end
 
 # ---- a heterogeneous job
 submit --partition=gpu --nodes=1 : --partition=cpu --nodes=2 --cpus-per-task=2 "$batch" cartpole \
