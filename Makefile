@@ -156,7 +156,7 @@ list-gpu-check:
 
 BUNDLED := $(PROGRAMS) $(BUILD)/libacorn_policy.so $(if $(NVCC),$(BUILD)/libacorn_cuda.so $(if $(wildcard /usr/include/cmocka.h),$(GPU_CHECK)))
 bundle: $(BUILD)/bundle/acorn.tar.gz ## build/bundle/acorn: programs with their libraries, for other distributions
-$(BUILD)/bundle/acorn.tar.gz: $(BUNDLED) run_local.sh LICENSE $(wildcard deploy/*.sh scripts/*.sh scripts/*.py tests/bench/lib.sh tests/bench/bench_torch_gpu.py)
+$(BUILD)/bundle/acorn.tar.gz: $(BUNDLED) run_local.sh LICENSE scripts/acorn.sbatch $(wildcard deploy/*.sh scripts/*.sh scripts/*.py tests/bench/lib.sh tests/bench/bench_torch_gpu.py)
 	@scripts/bundle.sh $(BUNDLED)
 
 wheel: ## build/wheel/acorn_rl-*.whl: the bundle as a Python package, by pip and hatchling

@@ -45,7 +45,7 @@ copy_check() {
   cp --parents learner/device/cuda/* learner/device/*.h learner/rules/*.{h,inc} common/base/*.h \
     common/base/{decimal,status}.c learner/device/shapes.c "$bundle"
   cp --parents tests/bench/{lib.sh,bench_torch_gpu.py} tests/golden/*/*.txt "$bundle"
-  git describe --always --dirty >"$bundle/COMMIT" 2>/dev/null || echo unknown >"$bundle/COMMIT"
+  scripts/version.sh | cut -d ' ' -f 2 >"$bundle/COMMIT"
 }
 
 rm -rf "$bundle"
@@ -79,6 +79,8 @@ slower without cuBLAS in LD_LIBRARY_PATH, in CUDA_HOME or /usr/local/cuda, or in
 scripts/gpu_check.sh, if it is there, tests and measures it on this machine's GPU, and
 scripts/cuda_plugin.sh builds it anew from the sources in learner/, with nvcc and gcc.
 TEXT
-tar -C build/bundle -czf build/bundle/acorn.tar.gz acorn
+# An archive that is cut short would count as made.
+tar -C build/bundle -czf build/bundle/acorn.tar.gz.new acorn
+mv build/bundle/acorn.tar.gz.new build/bundle/acorn.tar.gz
 echo "$bundle: $(du -sh "$bundle" | cut -f 1), ${#paths[@]} libraries;" \
   "$(head -n 1 "$bundle/README")"

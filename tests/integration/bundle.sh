@@ -8,6 +8,18 @@ unset LD_LIBRARY_PATH
 . "$tree/scripts/lib.sh" # fleet.sh, which makes it too, may run beside this test
 made() { build bundle >out 2>err; }
 pass_if "make bundle" made
+out_of_date() { ! make -sq -C "$tree" -W "scripts/$1" bundle; } # once that is changed
+pass_if "which copies acorn.sbatch anew once it is changed" out_of_date acorn.sbatch
+# A small tree, and a tar that stops in the middle.
+cut_short() {
+  mkdir -p small/build broken
+  cp -r "$tree"/{scripts,deploy,run_local.sh,LICENSE,VERSION} small
+  cp "$tree/build/checkpoint" small/build
+  printf '#!/bin/sh\necho half >"$4" && exit 1\n' >broken/tar && chmod +x broken/tar
+  ! PATH=$work/broken:$PATH small/scripts/bundle.sh build/checkpoint >out 2>err &&
+    [ -e small/build/bundle/acorn/README ] && [ ! -e small/build/bundle/acorn.tar.gz ]
+}
+pass_if "an archive that was cut short does not count as made" cut_short
 
 # Every library but those of libc itself.
 elsewhere() {
