@@ -76,7 +76,9 @@ fi
 if [ -n "$if_possible" ]; then
   if [ ! -e "${words[0]}/metrics.jsonl" ]; then exit 0; fi
   if ! command -v gnuplot >/dev/null; then
-    echo "no learning curve: gnuplot is missing (scripts/setup.sh plot installs it)" >&2
+    hint=''
+    ! has_sources || hint=" (scripts/setup.sh plot installs it)"
+    echo "no learning curve: gnuplot is missing$hint" >&2
     exit 0
   fi
 else

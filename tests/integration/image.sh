@@ -43,7 +43,7 @@ build_image() { # TAG [OPTION...]
   store build --isolation chroot --pull-never --tag "$1" "${@:2}" \
     --file "$tree/deploy/kubernetes/Containerfile" "$tree" >out 2>err
 }
-pass_if "buildah builds the image" build_image acorn
+pass_if "buildah builds the image" build_image acorn --build-arg COMMIT=c0ffee
 root=$(store mount "$(store from --pull-never localhost/acorn)") || exit 1
 megabytes=$(du -s --apparent-size --block-size=1MB "$root" | cut -f 1)
 echo "the image has $megabytes MB"
@@ -86,8 +86,15 @@ ended 120
 pass_if "the README's first command trains in it" is "$code $(value reason)" "0 total_steps"
 pass_if "CartPole" awk -v mean="$(value return_mean)" 'BEGIN {exit !(mean >= 475)}'
 made=(data/runs/cartpole-vtrace-*)
+next() { contain run "/opt/acorn/scripts/$1" "${made[0]#data/}" "${@:2}" >out 2>err; }
+plays() { next eval.sh --episodes=8 && grep -q '^evaluation .*policy=greedy' out; }
 pass_if "into its volume, as user 1000" is "$(stat -c %u "${made[@]}")" 1000
 pass_if "and prints no warning" [ -z "$(grep -i 'warning\|cannot' err)" ]
+pass_if "nor names a script that a bundle lacks" [ -z "$(grep setup.sh err)" ]
+pass_if "its commit is the one that the image was built with" grep -q c0ffee "${made[0]}/run.json"
+pass_if "eval.sh, which it names next, plays the policy" plays
+curve() { next plot.sh --data && grep -q '^# cartpole vtrace' out; }
+pass_if "and plot.sh finds the run" curve
 
 run_image cartpole vtrace 4 --total_steps=1e9 --logdir=stopped
 trains() { metric_passes train/updates 100 data/stopped; }

@@ -14,6 +14,10 @@ check() { "$python" "$pods/check.py" "$@" >out 2>err; }
 pass_if "each field of the manifests is in the schema of its kind" check "$manifests"/*.yaml
 pass_if "which is there for all but the Prometheus operator's" \
   is "$(grep -v '^ok ' out)" "unknown podmonitor.yaml PodMonitor acorn"
+has_claim() { is "$(grep -c "^ok $1 PersistentVolumeClaim acorn\$" out)" 1; }
+for manifest in $(cd "$manifests" && grep -l claimName ./*.yaml); do
+  pass_if "$manifest has the claim that its learner names" has_claim "${manifest#./}"
+done
 # misspelt FILE SED SENTENCE: the check finds it.
 misspelt() {
   sed "$2" "$manifests/$1" >wrong.yaml
