@@ -101,9 +101,9 @@ pass_if "learners that disagree are refused, with both values" disagree
 
 # MPI itself would wait for ever. The folder that is left can be used again.
 one_is_refused() {
-  ! timeout $((60 * patience)) mpiexec -n 1 "${learner[@]}" --logdir=no --learners_timeout_s=2 : \
+  ! timeout $((60 * patience)) mpiexec -n 1 "${learner[@]}" --logdir=no --learners_timeout_s=3 : \
     -n 1 "${learner[@]}" --logdir=no --entropy_cost=oops >out 2>err </dev/null &&
-    says "learner 0 of 2: MPI has not started all 2 processes within 2 s: look at the logs of" &&
+    says "learner 0 of 2: MPI has not started all 2 processes within 3 s: look at the logs of" &&
     says "--entropy_cost: 'oops' is not a number"
 }
 pass_if "where one is refused before MPI starts, the other ends after the timeout" one_is_refused
