@@ -22,8 +22,8 @@ bool address_is_unix(const char *address);
 bool address_is_local(const char *address);
 
 /* Listens on "HOST:PORT", "[IPV6]:PORT" or "unix:PATH"; 0.0.0.0 is every interface, [::] too. A
- * stale socket file is cleared away. The
- * sockets do not block. Errors: INVALID; EXISTS: another program listens there. */
+ * stale socket file is cleared away. The sockets do not block. Errors: INVALID; EXISTS: another
+ * program listens there. */
 MUST_CHECK enum status address_listen(struct address_sockets *sockets, const char *address,
                                       struct error *error);
 
