@@ -224,32 +224,32 @@ static void allocate_values(struct network_workspace *workspace) {
     workspace->d_head = workspace_reals(workspace, workspace->network->outputs);
 }
 
-static void allocate(struct network_workspace *workspace) {
-  const struct network *network = workspace->network;
-  CHECK(workspace->rows > 0, "a workspace for %d rows", workspace->rows);
+static struct network_workspace *make(const struct network *network, struct device *device,
+                                      int rows, bool backward, bool is_counted) {
+  CHECK(rows > 0, "a workspace for %d rows", rows);
+  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
+  workspace->network = network;
+  workspace->device = device;
+  workspace->rows = rows;
+  workspace->backward = backward;
+  workspace->is_counted = is_counted;
   if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
   if (network->normalised) observation_allocate(workspace);
   workspace->head = workspace_reals(workspace, network->outputs);
   allocate_values(workspace);
   if (network->kind->allocate) network->kind->allocate(workspace);
   if (network->head) head_allocate(workspace);
+  return workspace;
 }
 
 struct network_workspace *network_workspace_create(const struct network *network,
                                                    struct device *device, int rows, bool backward) {
-  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
-  *workspace = (struct network_workspace){
-      .network = network, .device = device, .rows = rows, .backward = backward};
-  allocate(workspace);
-  return workspace;
+  return make(network, device, rows, backward, false);
 }
 
 size_t network_workspace_bytes(const struct network *network, struct device *device, int rows,
                                bool backward) {
-  struct network_workspace *workspace = check_alloc(1, sizeof(*workspace));
-  *workspace = (struct network_workspace){
-      .network = network, .device = device, .rows = rows, .backward = backward, .is_counted = true};
-  allocate(workspace);
+  struct network_workspace *workspace = make(network, device, rows, backward, true);
   size_t bytes = workspace->bytes;
   network_workspace_destroy(workspace);
   return bytes;

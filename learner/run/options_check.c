@@ -47,11 +47,13 @@ static enum status check_parts(const struct learner_options *options, struct err
     bool is_typed = options_given(table, options, name) && !options_of_file(table, options, name);
     if (!is_typed || !agents_list_has(parts[i][1], options->network)) continue;
     char *value = options_value_text(options_find(table, name), options);
-    enum status status = status_fail(error, STATUS_INVALID, "--%s=%s: network %s %s: leave it out",
-                                     name, value, options->network, parts[i][2]);
     bool is_none = strcmp(value, "0") == 0 || strcmp(value, "-1") == 0;
+    enum status status =
+        is_none ? STATUS_OK
+                : status_fail(error, STATUS_INVALID, "--%s=%s: network %s %s: leave it out", name,
+                              value, options->network, parts[i][2]);
     free(value);
-    if (!is_none) return status;
+    if (status != STATUS_OK) return status;
   }
   return STATUS_OK;
 }

@@ -177,7 +177,7 @@ static enum status parse(struct learner_options *options, struct learner_options
                        "--logdir=%s holds no run to evaluate: there is no config.txt in it",
                        options->logdir);
   *has_run = true;
-  const char *shared = is_other && !joins && access(run, R_OK) == 0 ? run : NULL;
+  const char *shared = is_other && access(run, R_OK) == 0 ? run : NULL;
   return take_options_of_run(options, earlier, path, shared, evaluates, joins, argc, argv, error);
 }
 

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -107,10 +106,10 @@ static void of_many_actions_the_likely_are_shown(void **state) {
   free(screen.pixels);
 }
 
-/* By the square it would be a minute here. */
-static void time_grows_with_the_actions_not_their_square(void **state) {
+/* So many that a picture whose time grew with their square would not be done today. */
+static void of_millions_of_actions_the_likely_are_shown(void **state) {
   (void)state;
-  enum { A = 200000, ROWS = 18 };
+  enum { A = 2000000, ROWS = 18 };
   const char **names = malloc(A * sizeof(*names));
   float *probability = calloc(A, sizeof(*probability));
   bool *chosen = calloc(A, sizeof(*chosen));
@@ -121,13 +120,11 @@ static void time_grows_with_the_actions_not_their_square(void **state) {
   struct panel panel;
   panel_init(&panel, 4, 4, names, A);
   const struct panel_choice choice = {0, probability, NULL, NULL, chosen};
-  clock_t begin = clock();
   panel_draw(&panel, &screen, &words, &choice);
   int bars = count(&panel, BAR);
   chosen[1] = true; /* it has the row of the last one of the others */
   probability[1] = 0.5f;
   panel_draw(&panel, &screen, &words, &choice);
-  assert_true(clock() - begin < 10 * CLOCKS_PER_SEC);
   assert_true(bars > 0 && bars % ROWS == 0);
   assert_int_equal(count(&panel, CHOSEN), bars / ROWS);
   assert_int_equal(count(&panel, BAR), bars / ROWS * (ROWS - 1));
@@ -208,7 +205,7 @@ int main(void) {
       cmocka_unit_test(sizes_are_even_and_small_screens_enlarged),
       cmocka_unit_test(bars_are_as_long_as_they_are_probable),
       cmocka_unit_test(of_many_actions_the_likely_are_shown),
-      cmocka_unit_test(time_grows_with_the_actions_not_their_square),
+      cmocka_unit_test(of_millions_of_actions_the_likely_are_shown),
       cmocka_unit_test(values_stand_beside_the_bars),
       cmocka_unit_test(a_long_episode_keeps_its_newest_values),
   };
