@@ -4,8 +4,8 @@
  * that does not block; one that is used before it has settled is an abort of the test, as is a
  * configuration that NCCL would refuse. In the environment ACORN_EMULATED_NCCL=VERSION names
  * another version than 22803, and ACORN_EMULATED_NCCL_SIGNAL=RANK:SUM:SIGNAL sends that rank's
- * process a signal in the middle of a sum, counted from 1, or for 0 before its first call of
- * ncclAllReduce, which is in progress until all ranks have called it; and
+ * process a signal in the middle of a sum, counted from 1, that the others wait in, or for 0 before
+ * its first call of ncclAllReduce, which is in progress until all ranks have called it; and
  * ACORN_EMULATED_NCCL_FAIL=RANK:CALL lets that call fail. A sum that is not of the same call on all
  * ranks is an abort, too, as NCCL wants the same graphs of all. */
 #include <dlfcn.h>
@@ -148,13 +148,23 @@ static bool meet(struct comm *comm) {
   return true;
 }
 
+/* Until the other ranks are in the sum that this one is about to begin, behind all they did
+ * before. */
+static void wait_for_others(struct comm *comm) {
+  for (int r = 0; r < comm->ranks; r++)
+    while (r != comm->rank && atomic_load(&comm->shared->step[r]) <= comm->step &&
+           !atomic_load(&comm->is_aborted))
+      pause_for(5);
+}
+
 /* This thread goes on where the signal has stopped it and another one lets it. */
-static void send_signal(const struct comm *comm, int sum) {
+static void send_signal(struct comm *comm, int sum) {
   int rank, number, kind;
   const char *named = getenv("ACORN_EMULATED_NCCL_SIGNAL");
   if (!named || sscanf(named, "%d:%d:%d", &rank, &number, &kind) != 3 || rank != comm->rank ||
       number != sum)
     return;
+  if (sum > 0) wait_for_others(comm);
   raise(kind);
 }
 

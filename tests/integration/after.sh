@@ -2,6 +2,7 @@
 # After a run: its learning curve, plots of known numbers, evaluation, checkpoints and their export,
 # several seeds.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+start=$tree/run_local.sh
 scripts=$tree/scripts
 near() { awk -v a="$1" -v b="$2" -v e="$3" 'BEGIN {exit !(a != "" && a - b <= e && b - a <= e)}'; }
 

@@ -15,14 +15,12 @@ units() {
   ACORN_EMULATED_CUDA=$1 "$tree/scripts/run_units.sh" "${programs[@]}" >out 2>&1 || tail -n 20 out
   grep -qE '^[1-9][0-9]* passed, 0 failed' out
 }
-pass_if "the device tests pass in the reverse order" units order:reversed
-pass_if "they pass in an order of chance" units order:5
-pass_if "they pass with 99 KiB of shared memory for a block, and one multiprocessor" \
-  units shared:99,processors:1
+pass_if "the device tests pass in an order of chance" units order:5
+pass_if "in the reverse order, with 99 KiB of shared memory for a block, and one multiprocessor" \
+  units order:reversed,shared:99,processors:1
 programs=("$unit/train/test_cuda_updates")
 without_cublas() { ACORN_CUDA_WITHOUT=blas units "$1"; }
-pass_if "without cuBLAS whole updates pass" without_cublas ""
-pass_if "and in the reverse order" without_cublas order:reversed
+pass_if "without cuBLAS whole updates pass in the reverse order" without_cublas order:reversed
 
 # run MACHINE: the parameters of a short run in bf16, of convolutions, an LSTM and V-trace.
 run() {

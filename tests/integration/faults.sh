@@ -3,6 +3,7 @@
 # the launcher; environments that hang, crash, raise or return NaN. FAULTS=all adds what takes
 # minutes.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+start=$tree/run_local.sh
 
 # ---- actors
 

@@ -14,8 +14,6 @@ if ! has_bridge; then
   echo "SKIP environments in Python: there is no Gymnasium here (scripts/setup.sh gym)"
   exit 0
 fi
-# run_local.sh looks for Python's packages first, which has been done.
-start=$tree/build/launch
 export PYTHONPATH=$helpers
 
 # compared FILE: its own lines, PASS and FAIL.

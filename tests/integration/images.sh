@@ -9,8 +9,6 @@ if ! build all gymnasium >"$work/err" 2>&1 ||
   exit 0
 fi
 
-# run_local.sh looks for Python's packages first, which has been done.
-start=$tree/build/launch
 
 # light KIND AGENT OPTIONS...: a run in the folder KIND.
 light() {

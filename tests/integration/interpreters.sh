@@ -2,6 +2,7 @@
 # ACORN_PYTHON: interpreters other than the system's get a bridge of their own, and one without
 # Gymnasium is told the command that helps it. Deprecated IDs warn.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+start=$tree/run_local.sh
 . "$tree/scripts/lib.sh"
 python=$tree/.venv/bin/python
 if ! build gymnasium >"$work/err" 2>&1 || ! "$python" -c 'import gymnasium' 2>/dev/null; then

@@ -1,5 +1,4 @@
-# Helpers of the integration tests: real runs by ./run_local.sh in a folder of their own, and what
-# they leave behind.
+# Helpers of the integration tests: real runs in a folder of their own, and what they leave behind.
 # shellcheck shell=bash
 export LC_ALL=C.UTF-8 # see scripts/lib.sh
 set -u
@@ -37,9 +36,10 @@ show_run() {
   done
 }
 
-start=$tree/run_local.sh # what run starts
+# What run starts: ./run_local.sh does, too, when it has looked for what it needs and has built.
+start=$tree/build/launch
 
-# run WORDS...: it in the background, as a user would start it; its id is in $run.
+# run WORDS...: it in the background; its id is in $run.
 run() {
   : >"$work/out" >"$work/err" # what waits for a line must not see those of the run before
   env --default-signal=INT,HUP "$start" "$@" >"$work/out" 2>"$work/err" </dev/null &

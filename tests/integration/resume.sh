@@ -2,6 +2,7 @@
 # Runs that are continued: after their end, after Ctrl-C, after a crash before and after the first
 # checkpoint, twice in a row, from a damaged checkpoint; what they keep.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+start=$tree/run_local.sh
 
 steps_of() { sed -n 's/^{"step":\([0-9]*\),.*/\1/p' "$1"; }
 seconds_of() { sed -n 's/^{"step":[0-9]*,"seconds":\([0-9.]*\),.*/\1/p' "$1"; }

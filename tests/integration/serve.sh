@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/serve.sh: what it answers beside our own inference of the same checkpoint, for policies
 # and networks of every kind, 1,000 sequences at once among them; its paths; what is refused;
-# versions that come and go under load; a stop. SLOW_TESTS=1: 60 versions, one a second.
+# versions that come and go under load; a stop. SWAPS=60: 60 versions, one a second, instead of 6.
 # FUZZ_REQUESTS=1000000: so many damaged requests instead of 4,000.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 helpers=$tree/tests/integration/serve
@@ -363,8 +363,8 @@ for way in "${ways[@]}"; do
   load $way stop 8 a c
   loads+=("$load")
 done
-swaps=6 pause=0
-[ -z "${SLOW_TESTS:-}" ] || swaps=60 pause=1
+swaps=${SWAPS:-6} pause=0
+[ -z "${SWAPS:-}" ] || pause=1
 swap() {
   local i
   for ((i = 2; i <= swaps; i++)); do

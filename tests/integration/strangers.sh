@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Clients without the learner's token: nothing of theirs is leased or learned from, while one with
-# it trains. Half a core's worth of connections, calls and unfinished messages, for 5 s; for 60 s
-# with SLOW_TESTS=1. Rates and memory before, during and after depend on the machine: they are
+# it trains. Half a core's worth of connections, calls and unfinished messages, for 5 s, or so many
+# as ATTACK_S says. Rates and memory before, during and after depend on the machine: they are
 # printed.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 command -v python3 >/dev/null || { echo "SKIP strangers: python3 is not here"; exit 0; }
-seconds=${SLOW_TESTS:+60}
-seconds=${seconds:-5}
+seconds=${ATTACK_S:-5}
 
 new_token token
 new_token other

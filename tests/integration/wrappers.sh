@@ -8,8 +8,6 @@ if ! build all gymnasium >"$work/err" 2>&1 ||
   echo "SKIP --wrapper: there is no Gymnasium here (scripts/setup.sh gym)"
   exit 0
 fi
-# run_local.sh looks for Python's packages first, which has been done.
-start=$tree/build/launch
 unset PYTHONPATH
 {
   cat "$tree/docs/examples/corridor.py"

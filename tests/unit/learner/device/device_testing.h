@@ -51,12 +51,14 @@ static inline float *testing_floats(uint64_t *state, size_t n, float scale) {
 
 /* Of so many random cases those that are tried. */
 static inline int testing_cases(int n) {
-  return TESTING_FOR_RACES ? (n + 9) / 10 : n;
+  int share = TESTING_FOR_RACES ? 10 : TESTING_FOR_MEMORY ? 3 : 1;
+  return (n + share - 1) / share;
 }
 
 /* Whether a product of so many multiplications is left out. */
 static inline bool testing_too_large(size_t multiplications) {
-  return TESTING_FOR_RACES && multiplications > 1000000;
+  return (TESTING_FOR_RACES && multiplications > 1000000) ||
+         (TESTING_FOR_MEMORY && multiplications > 6000000);
 }
 
 /* ---- arrays on a device: freed with all others by testing_release */

@@ -6,7 +6,7 @@
 #include "tests/unit/support/races.h"
 
 enum { TRAINED = 3, CLIENTS = TRAINED + 1, EVALUATOR = TRAINED };
-enum { ROUNDS = TESTING_FOR_RACES ? 300 : 3000, NOISY_ROUNDS = 40 };
+enum { ROUNDS = TESTING_SLOWLY ? 300 : 3000, NOISY_ROUNDS = 40 };
 
 static const struct replay_config replay = {.N = 2,
                                             .min_windows = 1000000,

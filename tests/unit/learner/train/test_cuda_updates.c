@@ -7,7 +7,7 @@
 #include "learner/device/create.h"
 #include "learner/device/shared.h"
 
-enum { UPDATES = TESTING_FOR_RACES ? 2 : 4, ATOMS = 5 };
+enum { UPDATES = TESTING_SLOWLY ? 2 : 4, ATOMS = 5 };
 
 struct kind {
   char *agent;

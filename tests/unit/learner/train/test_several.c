@@ -1,18 +1,19 @@
 /* Updates of several learners, each on a part of a batch, beside one learner on all of it: the same
- * parameters after 100 updates (20 on emulated GPUs, which are slow), whatever the agent, with
- * running statistics, with a learner that has no batch, and however the learners meet: to the last
- * bit the same by connections as by memory, or by a group of GPUs, where an update stays one
- * graph. */
+ * parameters after 100 updates (20 on emulated GPUs, which are slow; fewer where a sanitizer is),
+ * whatever the agent, with running statistics, with a learner that has no batch, and however the
+ * learners meet: to the last bit the same by connections as by memory, or by a group of GPUs, where
+ * an update stays one graph. */
 #include "learner/train/peers.h"
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/learner/train/peers_devices_testing.h"
+#include "tests/unit/support/races.h"
 
 enum {
   WINDOWS = 4,
   HALF = WINDOWS / 2,
   BATCHES = 3,
-  UPDATES = 100,
-  GPU_UPDATES = 20,
+  UPDATES = TESTING_SLOWLY ? 20 : 100,
+  GPU_UPDATES = TESTING_SLOWLY ? 8 : 20,
   LEARNERS = 3,
   FIGURES = 5,
   GRAPHS = FIGURES + 1
