@@ -125,8 +125,11 @@ static const struct conv CONVS[] = {
 };
 
 static void convolutions_match(struct testing *cpu, struct testing *ref) {
-  for (size_t i = 0; i < sizeof CONVS / sizeof *CONVS; i++)
-    compare_conv(cpu, ref, &CONVS[i], 100 + i);
+  for (size_t i = 0; i < sizeof CONVS / sizeof *CONVS; i++) {
+    const struct device_window *v = &CONVS[i].window;
+    size_t products = written(v, CONVS[i].B) / (size_t)v->O * weights_count(v);
+    if (!testing_too_large(products / 4)) compare_conv(cpu, ref, &CONVS[i], 100 + i);
+  }
 }
 
 /* The same address holds other weights after weights_changed; a second layer with weights of the
