@@ -7,7 +7,8 @@
 
 struct actor_critic_options {
   double lambda, rho_clip, c_clip, pg_rho_clip;
-  double baseline_cost, entropy_cost, target_entropy, entropy_adjustment_speed, kl_cost;
+  double baseline_cost, entropy_cost, entropy_cost_decay, target_entropy;
+  double entropy_adjustment_speed, kl_cost;
   bool normalize_values;
 };
 
@@ -25,6 +26,8 @@ struct actor_critic_options {
             "weight of the entropy bonus; by default 0.02 for vtrace and 0.05 for a2c without "  \
             "settings of the environment, and 0 where actions are numbers, unless "              \
             "--target_entropy is given"),                                                        \
+      FLOAT("entropy_cost_decay", at.entropy_cost_decay, "0", 0, 1, ACTOR_CRITIC_HEADING,        \
+            "share of entropy_cost that has gone at total_steps, linearly; 0: it stays"),        \
       FLOAT("target_entropy", at.target_entropy, "-1", -1, 1e6, ACTOR_CRITIC_HEADING,            \
             "adjust entropy_cost towards this entropy; -1: off"),                                \
       FLOAT("entropy_adjustment_speed", at.entropy_adjustment_speed, "10", 1e-6, 1e6,            \

@@ -72,8 +72,13 @@ static char *describe_differences(const struct learner_options *earlier,
   FILE *out = open_memstream(&text, &bytes);
   CHECK(out, "out of memory for the differences of options");
   options_compare(&learner_options_table, earlier, now, say_difference, out);
-  if (earlier->total_steps != now->total_steps) say_schedule(out, earlier, now);
   const struct actor_critic_options *own = &now->algorithm.actor_critic;
+  if (earlier->total_steps != now->total_steps) {
+    say_schedule(out, earlier, now);
+    if (own->entropy_cost_decay > 0)
+      fprintf(out, "the entropy cost is %g x (1 - %g x step / total_steps): it jumps, too\n",
+              own->entropy_cost, own->entropy_cost_decay);
+  }
   if (own->target_entropy >= 0 && own->entropy_cost != earlier->algorithm.actor_critic.entropy_cost)
     fprintf(out, "--entropy_cost has no effect: --target_entropy goes on from what it came to\n");
   fclose(out);

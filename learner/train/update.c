@@ -71,6 +71,15 @@ static enum status check_config(const struct update_config *config, const struct
   if (linear && config->total_steps <= 0)
     return status_fail(error, STATUS_INVALID,
                        "--learning_rate_decay=linear needs --total_steps above 0");
+  const struct actor_critic_options *own = &config->algorithm.actor_critic;
+  if (own->entropy_cost_decay > 0 && config->total_steps <= 0)
+    return status_fail(error, STATUS_INVALID, "--entropy_cost_decay=%g needs --total_steps above 0",
+                       own->entropy_cost_decay);
+  if (own->entropy_cost_decay > 0 && own->target_entropy >= 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--entropy_cost_decay=%g and --target_entropy=%g: the second one sets the "
+                       "entropy cost; leave one of them out",
+                       own->entropy_cost_decay, own->target_entropy);
   int64_t T = config->algorithm.unroll_length, N = config->num_windows;
   if (T < 1 || N < 1 || T >= INT32_MAX || N > INT32_MAX / (T + 1))
     return status_fail(error, STATUS_INVALID,
@@ -265,19 +274,29 @@ int update_images(struct update *update, pixel *images, const struct train_batch
   return B;
 }
 
+/* Of the run, from 1 to 0. */
+static double share_left(const struct update *update, int64_t environment_steps) {
+  return fmin(1, fmax(0, 1 - (double)environment_steps / (double)update->config.total_steps));
+}
+
 static double learning_rate_at(const struct update *update, int64_t environment_steps) {
   const struct optimizer_options *optimizer = &update->config.optimizer;
   double rate = optimizer->learning_rate * update->state.rate;
   if (strcmp(optimizer->learning_rate_decay, "none") == 0) return rate;
-  double left = 1 - (double)environment_steps / (double)update->config.total_steps;
-  return rate * fmin(1, fmax(0, left));
+  return rate * share_left(update, environment_steps);
+}
+
+static double entropy_cost_at(const struct update *update, int64_t environment_steps) {
+  double cost = entropy_cost_now(&update->state.entropy),
+         decay = update->config.algorithm.actor_critic.entropy_cost_decay;
+  return decay > 0 ? cost * (1 - decay * (1 - share_left(update, environment_steps))) : cost;
 }
 
 /* What is in force, here and as the device will read it. */
 static void set_schedule(struct update *update, struct flight *flight, int64_t environment_steps) {
   struct schedule schedule = {.update = update->state.version + 1,
                               .learning_rate = learning_rate_at(update, environment_steps),
-                              .entropy_cost = entropy_cost_now(&update->state.entropy)};
+                              .entropy_cost = entropy_cost_at(update, environment_steps)};
   for (int pass = 0; pass < num_passes(update); pass++)
     ((struct device_schedule *)flight->schedule.host)[pass] =
         (struct device_schedule){.step = update->state.steps + 1 + pass,

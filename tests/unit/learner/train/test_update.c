@@ -328,13 +328,35 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   world_close(&w);
 }
 
+static void entropy_cost_decays(void **state) {
+  (void)state;
+  static const struct {
+    double decay, at[4]; /* at steps 0, 50, 100 and 250 of 100 */
+  } table[] = {{0, {0.2, 0.2, 0.2, 0.2}}, {0.5, {0.2, 0.15, 0.1, 0.1}}, {1, {0.2, 0.1, 0, 0}}};
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    struct world w = world_open("mlp", "ref_double");
+    struct learner_options config = fixture_options();
+    config.algorithm.actor_critic.entropy_cost = 0.2;
+    config.algorithm.actor_critic.entropy_cost_decay = table[i].decay;
+    config.total_steps = 100;
+    struct update *update = fixture_update(w.device, w.network, &config);
+    static const int64_t steps[] = {0, 50, 100, 250};
+    for (int k = 0; k < 4; k++) {
+      struct update_stats stats = fixture_step(update, w.batch, steps[k]);
+      assert_near(stats.entropy_cost, table[i].at[k], 1e-12, "entropy cost");
+    }
+    update_destroy(update);
+    world_close(&w);
+  }
+}
+
 /* ---- errors */
 
 static void refuses_what_makes_no_sense(void **state) {
   (void)state;
   struct world w = world_open("mlp", "ref");
-  struct learner_options good = fixture_options(), bad[14];
-  for (int i = 0; i < 14; i++) bad[i] = good;
+  struct learner_options good = fixture_options(), bad[16];
+  for (int i = 0; i < 16; i++) bad[i] = good;
   bad[0].algorithm.unroll_length = 0;
   bad[1].algorithm.batch_size = 0;
   bad[2].optimizer.name = "sgd";
@@ -351,6 +373,9 @@ static void refuses_what_makes_no_sense(void **state) {
   bad[11].optimizer.name = "rmsprop", bad[11].optimizer.rmsprop_epsilon = 0;
   bad[12].optimizer.max_gradient_norm = -1;
   bad[13].algorithm.actor_critic.target_entropy = -0.5;
+  bad[14].algorithm.actor_critic.entropy_cost_decay = 1;
+  bad[15].algorithm.actor_critic.entropy_cost_decay = 1, bad[15].total_steps = 100;
+  bad[15].algorithm.actor_critic.target_entropy = 0.5;
   static const char *const says[] = {"5 windows of 0 steps",
                                      "0 windows",
                                      "--optimizer=sgd",
@@ -364,7 +389,9 @@ static void refuses_what_makes_no_sense(void **state) {
                                      "--rmsprop_decay=1",
                                      "--rmsprop_epsilon=0",
                                      "--max_gradient_norm=-1",
-                                     "--target_entropy=-0.5"};
+                                     "--target_entropy=-0.5",
+                                     "--entropy_cost_decay=1 needs --total_steps above 0",
+                                     "--entropy_cost_decay=1 and --target_entropy=0.5"};
   for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
     struct update *update;
     struct update_config of_update = run_options_of_update(&bad[i]);
@@ -671,6 +698,7 @@ int main(void) {
       cmocka_unit_test(masked_fields_do_not_count),
       cmocka_unit_test(several_steps_are_adam),
       cmocka_unit_test(learning_rate_ends_at_zero),
+      cmocka_unit_test(entropy_cost_decays),
       cmocka_unit_test(entropy_approaches_its_target),
       cmocka_unit_test(entropy_coefficient_follows_its_loss),
       cmocka_unit_test(refuses_what_makes_no_sense),
