@@ -16,11 +16,15 @@ static bool same_value(const struct option *option, const struct learner_options
   return same;
 }
 
-/* Where the learning rate decays, total_steps is what it decays over. */
+/* Whether a schedule ends at total_steps. */
+static bool decays(const struct learner_options *options) {
+  return strcmp(options->optimizer.learning_rate_decay, "none") != 0 ||
+         options->algorithm.actor_critic.entropy_cost_decay > 0;
+}
+
 static bool is_of_experiment(const struct option *option, const struct learner_options *options) {
   return learner_option_is_of_experiment(option) ||
-         (strcmp(option->name, "total_steps") == 0 &&
-          strcmp(options->optimizer.learning_rate_decay, "none") != 0);
+         (strcmp(option->name, "total_steps") == 0 && decays(options));
 }
 
 static bool same_experiment(const struct learner_options *a, const struct learner_options *b) {

@@ -76,7 +76,9 @@ static char *describe_differences(const struct learner_options *earlier,
   if (earlier->total_steps != now->total_steps) {
     say_schedule(out, earlier, now);
     if (own->entropy_cost_decay > 0)
-      fprintf(out, "the entropy cost is %g x (1 - %g x step / total_steps): it jumps, too\n",
+      fprintf(out,
+              "the entropy cost is %g x (1 - %g x step / total_steps): another --total_steps makes "
+              "it jump here\n",
               own->entropy_cost, own->entropy_cost_decay);
   }
   if (own->target_entropy >= 0 && own->entropy_cost != earlier->algorithm.actor_critic.entropy_cost)

@@ -77,8 +77,8 @@ static enum status check_config(const struct update_config *config, const struct
                        own->entropy_cost_decay);
   if (own->entropy_cost_decay > 0 && own->target_entropy >= 0)
     return status_fail(error, STATUS_INVALID,
-                       "--entropy_cost_decay=%g and --target_entropy=%g: the second one sets the "
-                       "entropy cost; leave one of them out",
+                       "--entropy_cost_decay=%g and --target_entropy=%g: --target_entropy sets the "
+                       "entropy cost; give --target_entropy=-1 or --entropy_cost_decay=0",
                        own->entropy_cost_decay, own->target_entropy);
   int64_t T = config->algorithm.unroll_length, N = config->num_windows;
   if (T < 1 || N < 1 || T >= INT32_MAX || N > INT32_MAX / (T + 1))

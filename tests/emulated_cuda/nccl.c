@@ -149,12 +149,14 @@ static bool meet(struct comm *comm) {
 }
 
 /* Until the other ranks are in the sum that this one is about to begin, behind all they did
- * before. */
-static void wait_for_others(struct comm *comm) {
+ * before. False: aborted. */
+static bool wait_for_others(struct comm *comm) {
   for (int r = 0; r < comm->ranks; r++)
-    while (r != comm->rank && atomic_load(&comm->shared->step[r]) <= comm->step &&
-           !atomic_load(&comm->is_aborted))
+    while (r != comm->rank && atomic_load(&comm->shared->step[r]) <= comm->step) {
+      if (atomic_load(&comm->is_aborted)) return false;
       pause_for(5);
+    }
+  return true;
 }
 
 /* This thread goes on where the signal has stopped it and another one lets it. */
@@ -164,8 +166,7 @@ static void send_signal(struct comm *comm, int sum) {
   if (!named || sscanf(named, "%d:%d:%d", &rank, &number, &kind) != 3 || rank != comm->rank ||
       number != sum)
     return;
-  if (sum > 0) wait_for_others(comm);
-  raise(kind);
+  if (sum == 0 || wait_for_others(comm)) raise(kind);
 }
 
 static void run_sum(void *context) {

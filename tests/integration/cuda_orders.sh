@@ -16,7 +16,7 @@ units() {
   grep -qE '^[1-9][0-9]* passed, 0 failed' out
 }
 pass_if "the device tests pass in an order of chance" units order:5
-pass_if "in the reverse order, with 99 KiB of shared memory for a block, and one multiprocessor" \
+pass_if "they pass in reverse, with 99 KiB of shared memory for a block, and one multiprocessor" \
   units order:reversed,shared:99,processors:1
 programs=("$unit/train/test_cuda_updates")
 without_cublas() { ACORN_CUDA_WITHOUT=blas units "$1"; }

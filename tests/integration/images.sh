@@ -9,7 +9,6 @@ if ! build all gymnasium >"$work/err" 2>&1 ||
   exit 0
 fi
 
-
 # light KIND AGENT OPTIONS...: a run in the folder KIND.
 light() {
   run gym:Light-v0 "$2" 1 8 --module="$tree/tests/integration/images.py" --logdir="$work/$1" \

@@ -36,7 +36,9 @@ show_run() {
   done
 }
 
-# What run starts: ./run_local.sh does, too, when it has looked for what it needs and has built.
+# What run starts: ./run_local.sh does, too, when it has looked for what it needs and has built,
+# as this has.
+(. "$tree/scripts/lib.sh" && build all) || exit 1
 start=$tree/build/launch
 
 # run WORDS...: it in the background; its id is in $run.

@@ -108,7 +108,7 @@ pass_if "both end with the same replay" same_replay
 
 play killed --total_steps=1e9 --checkpoint_secs=0.1
 wait_for 20 eval '[ -n "$(newest killed)" ]'
-for round in 1 2 3; do
+for round in $(seq "${ROUNDS:-3}"); do
   sleep 0.$((RANDOM % 5 + 1))
   crash
   count=$(number_of "$(newest killed)")

@@ -364,7 +364,7 @@ for way in "${ways[@]}"; do
   loads+=("$load")
 done
 swaps=${SWAPS:-6} pause=0
-[ -z "${SWAPS:-}" ] || pause=1
+[ "$swaps" -le 6 ] || pause=1
 swap() {
   local i
   for ((i = 2; i <= swaps; i++)); do

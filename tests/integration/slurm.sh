@@ -70,7 +70,7 @@ if [ -n "${ALL:-}" ]; then
   submit "$batch" cartpole vtrace --target_return=475
   pass_if "a job of three nodes solves its environment" ends "$job" COMPLETED
   pass_if "and ends by that" is "$(result "$job" reason)" target_return
-  plays_well() { # an untrained one has 20; ten episodes of one that has 475 may have less
+  plays_well() { # an untrained one has 20; ten episodes of one that had 475 may have far less
     "$tree/scripts/eval.sh" "$(run_of "$job")" --episodes=10 >out 2>err
     awk -F= '/^return_mean=/ {found = $2 >= 200} END {exit !found}' RS=' ' out
   }

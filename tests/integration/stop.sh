@@ -3,6 +3,7 @@
 # fits, and leaves no process and no socket; the slowest is printed. STOPS (default 10) says how
 # often; SEED repeats a sequence.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+start=$tree/run_local.sh
 RANDOM=${SEED:-$$}
 slowest=0
 

@@ -45,6 +45,16 @@ static void a_decay_is_over_total_steps(void **state) {
   groups_deinit(&groups);
 }
 
+static void so_is_that_of_the_entropy_cost(void **state) {
+  (void)state;
+  assert_int_equal(add("learning_rate_decay = none\nentropy_cost_decay = 1\ntotal_steps = 1000\n"),
+                   STATUS_OK);
+  assert_int_equal(add("learning_rate_decay = none\nentropy_cost_decay = 1\ntotal_steps = 2000\n"),
+                   STATUS_OK);
+  assert_int_equal(groups.count, 2);
+  groups_deinit(&groups);
+}
+
 static void other_hyperparameters_are_another_group(void **state) {
   (void)state;
   assert_int_equal(add("env = cartpole\nlearning_rate = 0.5\n"), STATUS_OK);
@@ -89,6 +99,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(seeds_are_one_group),
       cmocka_unit_test(a_decay_is_over_total_steps),
+      cmocka_unit_test(so_is_that_of_the_entropy_cost),
       cmocka_unit_test(other_hyperparameters_are_another_group),
       cmocka_unit_test(long_values_are_compared_whole),
       cmocka_unit_test(a_folder_without_a_run_is_named),

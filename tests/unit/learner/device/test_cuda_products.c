@@ -151,7 +151,7 @@ static void linear_layers(struct both *t) {
   for (int i = 0; i < testing_cases(40); i++) {
     struct layer l = {
         .B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
-    if (i < 10) l.O = 1 + i % 5;
+    if (i < testing_cases(10)) l.O = 1 + i % 5;
     l.x_stride = l.I + (i % 3 == 0 ? testing_below(&random, 9) : 0);
     l.act = acts[i % 3];
     check_layer(t, &l, 1000 + (uint64_t)i);

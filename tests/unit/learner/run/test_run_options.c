@@ -155,6 +155,21 @@ static void a_resumed_run_adjusts_its_entropy_as_before(void **state) {
   assert_non_null(strstr(differences, "--entropy_cost has no effect"));
 }
 
+static void another_budget_moves_what_decays_over_it(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--entropy_cost_decay=1", "--entropy_cost=0.2",
+                              "--learning_rate_decay=none", "--total_steps=10", NULL),
+                   STATUS_OK);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_string_equal(differences, "");
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--total_steps=20", NULL), STATUS_OK);
+  assert_non_null(strstr(differences, "the learning rate does not depend on --total_steps"));
+  assert_non_null(strstr(differences, "the entropy cost is 0.2 x (1 - 1 x step / total_steps)"));
+}
+
 /* The kind of network before the sizes that follow from it, both values, and what to do. */
 static void a_resumed_run_keeps_its_network(void **state) {
   (void)state;
@@ -470,6 +485,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_can_leave_its_curiosity_out, setup, teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_adjusts_its_entropy_as_before, setup, teardown),
+      cmocka_unit_test_setup_teardown(another_budget_moves_what_decays_over_it, setup, teardown),
       cmocka_unit_test_setup_teardown(a_network_has_what_was_given_for_it, setup, teardown),
       cmocka_unit_test_setup_teardown(a_run_without_a_network_keeps_an_mlp, setup, teardown),
       cmocka_unit_test_setup_teardown(a_target_that_was_counted_in_updates_is_translated, setup,

@@ -266,7 +266,7 @@ static void cuda_computes_what_pytorch_computes(void **state) {
   (void)state;
   emulated_cuda_use();
   check_case("impala_shallow_lstm", "cuda", 1e-4, 1e-4, 1e-4);
-  if (TESTING_FOR_MEMORY) return; /* other tests touch as much with fewer products */
+  if (TESTING_FOR_MEMORY) return; /* test_cuda_products touches as much */
   check_case("nature_stack", "cuda", 1e-4, 1e-4, 1e-4);
 }
 

@@ -47,7 +47,7 @@ static void samples(struct testing *cpu, struct testing *ref) {
   (void)ref;
   uint64_t random = 7;
   for (int i = 0; i < testing_cases(40); i++) {
-    int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random),
+    int B = testing_size(&random), A = i < testing_cases(20) ? 1 + i % 6 : testing_size(&random),
         stride = A + i % 3;
     float *logits = testing_floats(&random, (size_t)B * (size_t)stride, 4);
     float *u = testing_floats(&random, (size_t)B, 0.9999f);
@@ -160,7 +160,7 @@ static struct gradient_arrays evaluate(struct testing *t, int B, int A, int stri
 static void evaluates(struct testing *cpu, struct testing *ref) {
   uint64_t random = 8;
   for (int i = 0; i < testing_cases(40); i++) {
-    int B = testing_size(&random), A = i < 20 ? 1 + i % 6 : testing_size(&random),
+    int B = testing_size(&random), A = i < testing_cases(20) ? 1 + i % 6 : testing_size(&random),
         stride = A + i % 2;
     struct gradient_arrays got = evaluate(cpu, B, A, stride, 50 + (uint64_t)i);
     struct gradient_arrays expected = evaluate(ref, B, A, stride, 50 + (uint64_t)i);

@@ -83,7 +83,7 @@ static void random_layers(struct testing *cpu, struct testing *ref) {
   for (int i = 0; i < testing_cases(60); i++) {
     struct layer l = {
         .B = testing_size(&random), .I = testing_size(&random), .O = testing_size(&random)};
-    if (i < 20) l.O = 1 + i % 5;
+    if (i < testing_cases(20)) l.O = 1 + i % 5;
     l.x_stride = l.I + (i % 3 == 0 ? testing_below(&random, 9) : 0);
     l.act = ACTS[i % 3];
     compare_layer(cpu, ref, &l, 1000 + (uint64_t)i);
