@@ -4,30 +4,40 @@
 
 static const double MAX_EXPONENT = 20;
 
-enum status entropy_cost_init(struct entropy_cost *cost, double entropy_cost, double target,
-                              double speed, struct error *error) {
-  *cost = (struct entropy_cost){.constant = entropy_cost, .target = target, .speed = speed};
+enum status entropy_cost_init(struct entropy_cost *cost, const struct actor_critic_options *options,
+                              struct error *error) {
+  double target = options->target_entropy, speed = options->entropy_adjustment_speed;
+  *cost = (struct entropy_cost){.constant = options->entropy_cost,
+                                .decay = options->entropy_cost_decay,
+                                .target = target,
+                                .speed = speed};
   if (target < 0 && target != -1)
     return status_fail(error, STATUS_INVALID,
                        "--target_entropy=%g: it must be 0 or more, or -1 for none", target);
   if (target < 0) return STATUS_OK;
-  if (!(entropy_cost > 0))
+  if (cost->decay > 0)
+    return status_fail(error, STATUS_INVALID,
+                       "--entropy_cost_decay=%g and --target_entropy=%g: --target_entropy sets the "
+                       "entropy cost; give --target_entropy=-1 or --entropy_cost_decay=0",
+                       cost->decay, target);
+  if (!(cost->constant > 0))
     return status_fail(error, STATUS_INVALID,
                        "--target_entropy needs --entropy_cost above 0 to start from, not %g",
-                       entropy_cost);
+                       cost->constant);
   if (!(speed > 0))
     return status_fail(error, STATUS_INVALID, "--entropy_adjustment_speed=%g: it must be above 0",
                        speed);
-  cost->p.value = log(entropy_cost) / speed;
+  cost->p.value = log(cost->constant) / speed;
   return STATUS_OK;
 }
 
-double entropy_cost_now(const struct entropy_cost *cost) {
-  return cost->target < 0 ? cost->constant : exp(cost->speed * cost->p.value);
+double entropy_cost_now(const struct entropy_cost *cost, double share_left) {
+  if (cost->target < 0) return cost->constant * (1 - cost->decay * (1 - share_left));
+  return exp(cost->speed * cost->p.value);
 }
 
 double entropy_cost_loss(const struct entropy_cost *cost, double entropy) {
-  return cost->target < 0 ? 0 : entropy_cost_now(cost) * (entropy - cost->target);
+  return cost->target < 0 ? 0 : entropy_cost_now(cost, 1) * (entropy - cost->target);
 }
 
 void entropy_cost_adjust(struct entropy_cost *cost, double entropy, double learning_rate) {

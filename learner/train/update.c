@@ -75,11 +75,6 @@ static enum status check_config(const struct update_config *config, const struct
   if (own->entropy_cost_decay > 0 && config->total_steps <= 0)
     return status_fail(error, STATUS_INVALID, "--entropy_cost_decay=%g needs --total_steps above 0",
                        own->entropy_cost_decay);
-  if (own->entropy_cost_decay > 0 && own->target_entropy >= 0)
-    return status_fail(error, STATUS_INVALID,
-                       "--entropy_cost_decay=%g and --target_entropy=%g: --target_entropy sets the "
-                       "entropy cost; give --target_entropy=-1 or --entropy_cost_decay=0",
-                       own->entropy_cost_decay, own->target_entropy);
   int64_t T = config->algorithm.unroll_length, N = config->num_windows;
   if (T < 1 || N < 1 || T >= INT32_MAX || N > INT32_MAX / (T + 1))
     return status_fail(error, STATUS_INVALID,
@@ -95,8 +90,7 @@ static enum status init_state(struct update *update, struct error *error) {
   const struct update_config *config = &update->config;
   const struct actor_critic_options *own = &config->algorithm.actor_critic;
   struct entropy_cost entropy;
-  enum status status = entropy_cost_init(&entropy, own->entropy_cost, own->target_entropy,
-                                         own->entropy_adjustment_speed, error);
+  enum status status = entropy_cost_init(&entropy, own, error);
   if (status != STATUS_OK) return status;
   status = train_state_init(&update->state, update->device, update->network, &config->optimizer,
                             &entropy, update->algorithm, update->learner, config->seed, error);
@@ -286,17 +280,12 @@ static double learning_rate_at(const struct update *update, int64_t environment_
   return rate * share_left(update, environment_steps);
 }
 
-static double entropy_cost_at(const struct update *update, int64_t environment_steps) {
-  double cost = entropy_cost_now(&update->state.entropy),
-         decay = update->config.algorithm.actor_critic.entropy_cost_decay;
-  return decay > 0 ? cost * (1 - decay * (1 - share_left(update, environment_steps))) : cost;
-}
-
 /* What is in force, here and as the device will read it. */
 static void set_schedule(struct update *update, struct flight *flight, int64_t environment_steps) {
   struct schedule schedule = {.update = update->state.version + 1,
                               .learning_rate = learning_rate_at(update, environment_steps),
-                              .entropy_cost = entropy_cost_at(update, environment_steps)};
+                              .entropy_cost = entropy_cost_now(
+                                  &update->state.entropy, share_left(update, environment_steps))};
   for (int pass = 0; pass < num_passes(update); pass++)
     ((struct device_schedule *)flight->schedule.host)[pass] =
         (struct device_schedule){.step = update->state.steps + 1 + pass,
