@@ -61,6 +61,10 @@ bool process_ignores(int signal_number) {
   return may_be && sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+int process_cores(void) {
+  return (int)uv_available_parallelism();
+}
+
 double process_memory(void) {
   double machine = (double)uv_get_total_memory(), container = (double)uv_get_constrained_memory();
   return container > 0 && container < machine ? container : machine; /* 0: there is no limit */

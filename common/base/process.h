@@ -35,6 +35,10 @@ MUST_CHECK enum status process_flush(struct error *error);
  * signal ignored. False for every other signal: SIGTERM stops a process however it was started. */
 bool process_ignores(int signal_number);
 
+/* How many cores this process may use: those that it was given (taskset, Slurm), and with libuv
+ * 1.49 or later no more than a container's share of their time. At least 1. */
+int process_cores(void);
+
 /* Bytes of memory that the programs of this machine, or of this container, may use in all. */
 double process_memory(void);
 

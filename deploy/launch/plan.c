@@ -55,12 +55,12 @@ static enum status check_order(const struct plan *plan, struct error *error) {
 // for each core of a small machine.
 static void choose_words(struct arguments *words) {
   enum { MOST_ACTORS = 4 };
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  int cores = process_cores();
   if (words->num_actors) return;
-  words->num_actors = cores < 1 ? 1 : cores < MOST_ACTORS ? (int)cores : MOST_ACTORS;
+  words->num_actors = cores < MOST_ACTORS ? cores : MOST_ACTORS;
   if (!words->agent) words->agent = "ppo";
-  log_info("agent %s, %d actors: the second and third word name others", words->agent,
-           words->num_actors);
+  log_info("agent %s, %d actor%s: the second and third word name others", words->agent,
+           words->num_actors, words->num_actors == 1 ? "" : "s");
 }
 
 static enum status check_listen(const char *listen, int64_t learners, struct error *error) {

@@ -2,10 +2,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/check.h"
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "common/cluster/learner_address.h"
 #include "deploy/launch/plan.h"
 #include "deploy/launch/shell_word.h"
@@ -134,7 +134,7 @@ enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error
 /* ---- commands */
 
 bool plan_has_one_stream(const struct plan *plan) {
-  return plan->part.num_actors >= sysconf(_SC_NPROCESSORS_ONLN) &&
+  return plan->part.num_actors >= process_cores() &&
          !options_given(&actor_options_table, &plan->actor, "streams");
 }
 

@@ -87,7 +87,7 @@ static void add_machine(json_t *start) {
     set_string(start, "cpu", count ? cpus[0].model : "");
     uv_free_cpu_info(cpus, count);
   }
-  json_object_set_new(start, "cores", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+  json_object_set_new(start, "cores", json_integer(process_cores()));
   json_object_set_new(start, "memory_bytes", json_integer((json_int_t)process_memory()));
 }
 

@@ -1,11 +1,10 @@
 #include "learner/run/run.h"
 
-#include <unistd.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "common/rpc/address.h"
 #include "learner/device/create.h"
 #include "learner/learn/algorithms.h"
@@ -106,7 +105,7 @@ enum status run_start(struct run *run, struct error *error) {
   struct serve_config config = {
       .listen = run->options->listen,
       .credentials = run->credentials,
-      .queues = run_num_queues(run, sysconf(_SC_NPROCESSORS_ONLN)),
+      .queues = run_num_queues(run, process_cores()),
       .max_message_bytes = rows_bytes > piece_bytes ? rows_bytes : piece_bytes,
       .methods = run_parameters_methods(run->parameters),
       .num_methods = RUN_PARAMETERS_METHODS};

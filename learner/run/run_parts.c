@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/process.h"
 #include "common/cluster/mpi_world.h"
 #include "learner/device/create.h"
 #include "learner/run/run_experience.h"
@@ -27,7 +27,7 @@ int run_trainer_threads(const struct learner_options *options, long cores) {
 static void share_updates(struct device *trainer, const char *name,
                           const struct learner_options *options) {
   if (strcmp(name, "cpu") == 0)
-    device_cpu_use_threads(trainer, run_trainer_threads(options, sysconf(_SC_NPROCESSORS_ONLN)));
+    device_cpu_use_threads(trainer, run_trainer_threads(options, process_cores()));
   else if (options->trainer_threads > 1)
     log_info("--trainer_threads=%d is ignored: it is for --device=cpu, and this is %s",
              (int)options->trainer_threads, name);
@@ -209,7 +209,7 @@ static struct exploration exploration_at_checkpoint(const struct run *run) {
 void run_make_serving(struct run *run) {
   const struct learner_options *options = run->options;
   int slots = run->num_train_slots + run->num_eval_slots,
-      queues = run_num_queues(run, sysconf(_SC_NPROCESSORS_ONLN));
+      queues = run_num_queues(run, process_cores());
   if (run->evaluates) run->exploration = exploration_at_checkpoint(run);
   uint32_t restarts = run->trainer ? (uint32_t)trainer_counter(run->trainer, TRAINER_RESTARTS) : 0;
   struct leases_config leases = {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,22 @@ static void test_signals_inherited_as_ignored(void **state) {
   assert_int_equal(end_of_child(know_what_is_ignored), 0);
 }
 
+static int count_the_cores_that_were_given(void) {
+  cpu_set_t all, one;
+  if (sched_getaffinity(0, sizeof(all), &all) != 0) return 1;
+  if (process_cores() < 1 || process_cores() > CPU_COUNT(&all)) return 2;
+  CPU_ZERO(&one);
+  for (int core = 0; CPU_COUNT(&one) == 0; core++)
+    if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+  if (sched_setaffinity(0, sizeof(one), &one) != 0) return 3;
+  return process_cores() == 1 ? 0 : 4;
+}
+
+static void test_cores_are_those_that_were_given(void **state) {
+  (void)state;
+  assert_int_equal(end_of_child(count_the_cores_that_were_given), 0);
+}
+
 static void test_output_that_is_lost_is_an_error(void **state) {
   (void)state;
   assert_int_equal(end_of_child(flush_what_was_lost), 0);
@@ -120,6 +137,7 @@ int main(void) {
       cmocka_unit_test(test_a_reader_that_went_away_does_not_end_the_process),
       cmocka_unit_test(test_a_file_at_its_size_limit_is_an_error),
       cmocka_unit_test(test_signals_inherited_as_ignored),
+      cmocka_unit_test(test_cores_are_those_that_were_given),
       cmocka_unit_test(test_output_that_is_lost_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
