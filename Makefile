@@ -21,8 +21,10 @@ MPICC ?= $(shell command -v mpicc.mpich || command -v mpicc)
 WERROR ?=
 WARN_BOTH := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wimplicit-fallthrough $(if $(WERROR),-Werror)
 WARN := $(WARN_BOTH) -Wstrict-prototypes -Wmissing-prototypes
-# Of instrumented loops -O3 makes no vectors, and takes three times as long to find that out.
-FAST := $(if $(filter asan,$(MODE)),-O1,-O3) -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
+comma := ,
+# Of instrumented loops -O3 makes no vectors, and takes three times as long to find that out. The
+# address sanitizer sees what the checks of pointers would, which take as long to compile as it does.
+FAST := $(if $(filter asan,$(MODE)),-O1 -fno-sanitize=null$(comma)object-size$(comma)pointer-overflow,-O3) -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
 MODE_FLAGS_release := -O2 -g
 MODE_FLAGS_debug := -O0 -g
 MODE_FLAGS_alloc := -O2 -g
@@ -33,6 +35,8 @@ MODE_FLAGS_fuzz := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sani
 MODE_FLAGS := $(MODE_FLAGS_$(MODE))
 # Two hundred programs hold the same libraries; their debug information would be 1.5 GB.
 UNIT_LDFLAGS_release := -Wl,--strip-debug
+# Half the time of ld for each of them.
+UNIT_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 ifeq ($(MODE_FLAGS),)
 $(error MODE=$(MODE) is not one of release debug alloc asan tsan fuzz)
 endif
@@ -169,7 +173,6 @@ CUDA_ARCH := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=s
   -gencode arch=compute_90,code=compute_90
 CUDA_OBJ := $(patsubst %.cu,$(BUILD)/obj/%.o,$(CUDA_SRC)) $(patsubst %.c,$(BUILD)/obj/pic/%.o,$(PLUGIN_C_SRC))
 CUDNN_HEADERS = $(shell scripts/find_cuda.sh dnn_headers)
-comma := ,
 space := $(subst ,, )
 NVCC_CXXFLAGS := -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow $(if $(WERROR),-Werror)
 $(BUILD)/obj/learner/device/cuda/%.o: learner/device/cuda/%.cu
@@ -341,7 +344,7 @@ $(LIB_TEST): $(call obj,$(call src,tests/unit/support/*.c) $(filter-out %_plugin
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIB_TEST) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(EMULATED_NCCL) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
 	@mkdir -p $(@D)
 	@echo "  link   $@"
-	@$(CC) $(LDFLAGS) $(UNIT_LDFLAGS_$(MODE)) $(BESIDE) $(WRAP_UNIT) -o $@ $< -Wl,--start-group $(LIB_TEST) $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
+	@$(CC) $(LDFLAGS) $(UNIT_LD) $(UNIT_LDFLAGS_$(MODE)) $(BESIDE) $(WRAP_UNIT) -o $@ $< -Wl,--start-group $(LIB_TEST) $(ALL_LIBS) -Wl,--end-group -lcmocka -rdynamic $(LIBS) $(LIBS_kernels)
 # Programs of the tests of whole runs.
 $(BUILD)/tests/integration/%: $(BUILD)/obj/tests/integration/%.o $(ALL_LIBS)
 	@mkdir -p $(@D)

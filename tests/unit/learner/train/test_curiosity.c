@@ -6,6 +6,7 @@
 #include "tests/unit/learner/train/fixture.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/golden_numbers.h"
+#include "tests/unit/support/races.h"
 
 enum { T = 6, N = 8, A = 3, OBSERVATION = 4, ROWS = (T + 1) * N, SAMPLES = 16 };
 enum stream_number {
@@ -302,7 +303,7 @@ static void a_resumed_run_is_the_same_run(void **state) {
 static void a_recording_is_the_same_update(void **state) {
   (void)state;
   emulated_cuda_use();
-  for (int i = 0; i < AGENTS; i++) {
+  for (int i = TESTING_SLOWLY ? AGENTS - 1 : 0; i < AGENTS; i++) {
     struct learner_options options = make_options(agents[i]);
     struct world direct, played;
     open_world(&direct, "cuda", "mlp", &options, false);
