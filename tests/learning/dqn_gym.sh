@@ -13,7 +13,8 @@ actors=2
 # learns AGENT ENV SEED STEPS EPISODES LEAST
 learns() {
   local agent=$1 name=$1-$2-$3 line greedy
-  line=$(train "$name" "gym:$2" --seed="$3" --total_steps="$4" --evaluators=0 --no_plot)
+  line=$(train "$name" "gym:$2" --seed="$3" --total_steps="$4" --evaluators=0 --no_plot \
+    --deterministic)
   echo "$1 $2 seed $3: $line"
   greedy=$(evaluate "$name" "gym:$2" --eval_epsilon=0 --episodes="$5")
   check "$1 $2 seed $3: greedy return" "$(value return_mean <<<"$greedy")" ">=" "$6"
