@@ -217,7 +217,7 @@ check "races of a block's threads" env ACORN_EMULATED_CUDA=races UNIT_SECONDS=60
 build MODE=tsan all && one "a run without a race (tsan)" run_silently
 
 # Long enough to find again what was found before; make fuzz is for what was not.
-export FUZZ_SECONDS=5 FUZZ_RUNS=2000000
+export FUZZ_SECONDS=3 FUZZ_RUNS=1000000
 begin "fuzzers"
 if build MODE=fuzz fuzz-programs; then
   check "fuzzers" scripts/fuzz.sh build/fuzz/tests/fuzz
