@@ -178,12 +178,11 @@ if [ -z "$all" ]; then
   check "learning smoke" timeout -k 10 300 tests/learning/catch.sh 1
 else
   # In most of them the trainer is the slower part, so that two have room. A seed of dqn or r2d2
-  # takes minutes; by themselves they try three. A neighbour can make dqn_gym miss; box_gym is
-  # run by hand.
+  # takes minutes; by themselves they try three. box_gym is run by hand.
   export SEEDS=1
+  first=(tests/learning/{r2d2,dqn,dqn_gym}.sh)
   mapfile -t others < <(ls tests/learning/*.sh | grep -vE '/(lib|r2d2|dqn|dqn_gym|box_gym)\.sh')
-  checks "$(nproc)" 1200 tests/learning/r2d2.sh tests/learning/dqn.sh "${others[@]}"
-  check "tests/learning/dqn_gym.sh" timeout -k 10 1200 tests/learning/dqn_gym.sh
+  checks "$(nproc)" 1200 "${first[@]}" "${others[@]}"
 fi
 [ -n "$all" ] || finish
 

@@ -3,7 +3,7 @@
 # 0.6 of its episodes, Acrobot swings up in 100 steps, and CartPole is balanced; double_dqn balances
 # CartPole likewise, and lands within 500 k steps (200 with most seeds). Mean returns of the final
 # checkpoint in 500 greedy episodes of FrozenLake, where luck is part of the game, and 100 of the
-# others.
+# others. What else the machine does changes nothing: the runs are deterministic.
 # Usage: tests/learning/dqn_gym.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
