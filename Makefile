@@ -24,7 +24,9 @@ WARN := $(WARN_BOTH) -Wstrict-prototypes -Wmissing-prototypes
 comma := ,
 # Of instrumented loops -O3 makes no vectors, and takes three times as long to find that out. The
 # address sanitizer sees what the checks of pointers would, which take as long to compile as it does.
-FAST := $(if $(filter asan,$(MODE)),-O1 -fno-sanitize=null$(comma)object-size$(comma)pointer-overflow,-O3) -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
+FAST := $(if $(filter asan tsan,$(MODE)),-O1,-O3) \
+  $(if $(filter asan,$(MODE)),-fno-sanitize=null$(comma)object-size$(comma)pointer-overflow) \
+  -fno-math-errno -fno-trapping-math -fno-signed-zeros -ffp-contract=fast
 MODE_FLAGS_release := -O2 -g
 MODE_FLAGS_debug := -O0 -g
 MODE_FLAGS_alloc := -O2 -g

@@ -2,7 +2,7 @@
 # Runs test programs, each in a process of its own; prints the output of those that fail, and in the
 # end "N passed, N failed[, N skipped]" on a line of its own.
 # Usage: scripts/run_units.sh PROGRAM... UNIT_SECONDS (default 300) bounds each program, UNIT_JOBS
-# (default: one more than there are cores, as some wait) says how many run at once.
+# (default: two more than there are cores, as some wait) says how many run at once.
 set -u
 . "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/lib.sh"
 offer_help "$@"
@@ -18,7 +18,7 @@ run_one() {
   echo "$code $2" >"$log.end"
 }
 export -f run_one
-jobs=${UNIT_JOBS:-$(($(nproc) + 1))}
+jobs=${UNIT_JOBS:-$(($(nproc) + 2))}
 printf '%s\0' "$@" | xargs -0 -P "$jobs" -I{} bash -c 'run_one "$0" "$1"' "$logs" {}
 
 # The number before "test(s)" in cmocka's line about $2; newer ones name the group before it.

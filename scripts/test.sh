@@ -169,8 +169,8 @@ names=(image add_algorithm gymnasium cuda_orders export diagnosis hostile cuda s
 long=("${names[@]/#/tests/integration/}") && long=("${long[@]/%/.sh}")
 mapfile -t short < <(printf '%s\n' tests/integration/*.sh "${long[@]}" |
   grep -v '/lib\.sh$' | sort | uniq -u)
-# Each waits for a third of its time.
-checks $(($(nproc) + 1)) 1800 ${all:+"${long[@]}"} "${short[@]}"
+# Each waits for half of its time.
+checks $(($(nproc) + 2)) 1800 ${all:+"${long[@]}"} "${short[@]}"
 [ -n "$all" ] || echo "with --all also: ${names[*]}"
 
 begin "learning"
@@ -201,8 +201,8 @@ run_silently() {
   return $code
 }
 
-# As many as there are cores: each has its time limit, and hardly waits.
-export UNIT_JOBS=$(nproc)
+# Each has its time limit, and few wait.
+export UNIT_JOBS=$(($(nproc) + 1))
 export TSAN_OPTIONS="suppressions='$root/tests/tsan.supp' ${TSAN_OPTIONS:-}"
 for mode in asan tsan; do
   begin "unit tests, $mode"
