@@ -423,8 +423,10 @@ int main(int argc, char **argv) {
   if (status == STATUS_DONE) return 0;
   if (status == STATUS_OK) status = files_check("the learner", LEARNER_FILES, 1, &error);
   if (status == STATUS_OK)
-    status =
-        thread_check(NUM_THREADS - 1 + run_trainer_threads(&app.options, process_cores()), &error);
+    status = thread_check(
+        NUM_THREADS - 1 +
+            run_trainer_threads(&app.options, process_cores(), sysconf(_SC_NPROCESSORS_ONLN)),
+        &error);
   if (status == STATUS_OK) {
     apply_process_options(&app.options);
     loop_init(&app);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/base/process.h"
@@ -14,20 +15,27 @@
 
 /* ---- the network and its devices */
 
-int run_trainer_threads(const struct learner_options *options, long cores) {
+/* An MPI rank may have cores of its own already, or share the machine's. */
+static long share_of_rank(const struct learner_options *options, long cores, long machine_cores) {
+  long share = machine_cores / mpi_world_of_host((int)options->learners);
+  return share < cores ? share : cores;
+}
+
+int run_trainer_threads(const struct learner_options *options, long cores, long machine_cores) {
   enum { MOST_CHOSEN = 4 };
   if (strcmp(options->mode, "train") != 0) return 1;
   if (options->trainer_threads > 0) return (int)options->trainer_threads;
-  long learners = options->learners_at[0] ? 1 : options->learners; /* of this host */
-  if (options->learners_mpi) learners = mpi_world_of_host((int)learners);
-  long share = cores / learners;
+  long share = options->learners_mpi     ? share_of_rank(options, cores, machine_cores)
+               : options->learners_at[0] ? cores
+                                         : cores / options->learners;
   return share < 1 ? 1 : share < MOST_CHOSEN ? (int)share : MOST_CHOSEN;
 }
 
 static void share_updates(struct device *trainer, const char *name,
                           const struct learner_options *options) {
   if (strcmp(name, "cpu") == 0)
-    device_cpu_use_threads(trainer, run_trainer_threads(options, process_cores()));
+    device_cpu_use_threads(
+        trainer, run_trainer_threads(options, process_cores(), sysconf(_SC_NPROCESSORS_ONLN)));
   else if (options->trainer_threads > 1)
     log_info("--trainer_threads=%d is ignored: it is for --device=cpu, and this is %s",
              (int)options->trainer_threads, name);

@@ -6,9 +6,9 @@
 
 #include "learner/run/run.h"
 
-/* Threads that share an update's products on a cpu that has so many cores; 1 where none is trained.
- */
-int run_trainer_threads(const struct learner_options *options, long cores);
+/* Threads that share an update's products on a cpu, in a process that was given so many of the
+ * machine's cores; 1 where none is trained. */
+int run_trainer_threads(const struct learner_options *options, long cores, long machine_cores);
 
 /* The network and its two devices, and with them the shape of a step. Errors: INVALID: --hidden,
  * the network or the device cannot be had so. */

@@ -447,7 +447,8 @@ static void a_run_by_mpi_is_resumed_by_each_rank(void **state) {
   assert_int_equal(options.learners, 1);
 }
 
-/* The learners of one host divide its cores; learners at addresses have a host each. */
+/* The learners of one host divide its cores; learners at addresses have a host each. MPI's ranks
+ * ("mpi") divide the machine's 64, if each was not given fewer. */
 static void threads_are_as_asked_or_one_for_each_core(void **state) {
   (void)state;
   static const struct {
@@ -456,10 +457,11 @@ static void threads_are_as_asked_or_one_for_each_core(void **state) {
     long cores;
     int threads;
   } cases[] = {
-      {"train", "", 0, 1, 1, 1},     {"train", "", 0, 1, 3, 3},     {"train", "", 0, 1, 64, 4},
-      {"train", "", 0, 2, 6, 3},     {"train", "", 0, 64, 64, 1},   {"train", "", 0, 64, 2, 1},
-      {"train", "", 1, 1, 64, 1},    {"train", "", 32, 64, 1, 32},  {"train", "a:1", 0, 64, 3, 3},
-      {"evaluate", "", 32, 1, 1, 1}, {"evaluate", "", 0, 1, 64, 1},
+      {"train", "", 0, 1, 1, 1},      {"train", "", 0, 1, 3, 3},     {"train", "", 0, 1, 64, 4},
+      {"train", "", 0, 2, 6, 3},      {"train", "", 0, 64, 64, 1},   {"train", "", 0, 64, 2, 1},
+      {"train", "", 1, 1, 64, 1},     {"train", "", 32, 64, 1, 32},  {"train", "a:1", 0, 64, 3, 3},
+      {"evaluate", "", 32, 1, 1, 1},  {"evaluate", "", 0, 1, 64, 1}, {"train", "mpi", 0, 2, 3, 3},
+      {"train", "mpi", 0, 32, 64, 2}, {"train", "mpi", 0, 64, 2, 1},
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     char mode[16], at[16];
@@ -468,8 +470,9 @@ static void threads_are_as_asked_or_one_for_each_core(void **state) {
     struct learner_options asked = {.mode = mode,
                                     .learners_at = at,
                                     .learners = cases[i].learners,
+                                    .learners_mpi = strcmp(at, "mpi") == 0,
                                     .trainer_threads = cases[i].asked};
-    int threads = run_trainer_threads(&asked, cases[i].cores);
+    int threads = run_trainer_threads(&asked, cases[i].cores, 64);
     if (threads != cases[i].threads)
       fail_msg("case %zu: %d threads, not %d", i, threads, cases[i].threads);
   }
