@@ -22,7 +22,7 @@ WERROR ?=
 WARN_BOTH := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wimplicit-fallthrough $(if $(WERROR),-Werror)
 WARN := $(WARN_BOTH) -Wstrict-prototypes -Wmissing-prototypes
 comma := ,
-# Of instrumented loops -O3 makes no vectors, and takes three times as long to find that out. The
+# Of instrumented loops -O3 makes no vectors, and takes two or three times as long to find that out. The
 # address sanitizer sees what the checks of pointers would, which take as long to compile as it does.
 FAST := $(if $(filter asan tsan,$(MODE)),-O1,-O3) \
   $(if $(filter asan,$(MODE)),-fno-sanitize=null$(comma)object-size$(comma)pointer-overflow) \

@@ -215,7 +215,7 @@ check "races of a block's threads" env ACORN_EMULATED_CUDA=races UNIT_SECONDS=60
   scripts/run_units.sh "${kernels[@]}"
 build MODE=tsan all && one "a run without a race (tsan)" run_silently
 
-# Long enough to find again what was found before; make fuzz is for what was not.
+# Short: make fuzz is for what was not found before.
 export FUZZ_SECONDS=3 FUZZ_RUNS=1000000
 begin "fuzzers"
 if build MODE=fuzz fuzz-programs; then
