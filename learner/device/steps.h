@@ -43,6 +43,10 @@ struct device_inputs {
    * image only, and only if stack > 1. */
   const uint8_t *history;
   const int32_t *frame;
+  /* Read by image only. (numbers of all tensors, in their order) reals; mean NULL: numbers are
+   * taken as they are. limit: how many deviations one may be from its mean. */
+  const void *mean, *deviation;
+  float limit;
 };
 
 /* Steps of a batch, (B) in an inference batch, (T+1, N) in a training batch. */

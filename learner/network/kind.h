@@ -41,6 +41,13 @@ extern const struct network_kind kind_impala_shallow, kind_impala_deep, kind_nat
 struct head;         /* head.c's */
 struct head_buffers; /* head.c's */
 
+/* What is normalised of an observation. */
+enum { NORMALISED_VECTORS, NORMALISED_IMAGES, NUM_NORMALISED };
+struct normalised {
+  int numbers;    /* of one step, F; 0: none */
+  int statistics; /* the first parameter of theirs */
+};
+
 struct network {
   struct network_config config; /* inputs' pointers NULL */
   const struct network_kind *kind;
@@ -49,12 +56,11 @@ struct network {
   int state_size;  /* S */
   struct network_parameter parameter[NETWORK_MAX_PARAMETERS];
   int num_parameters;
-  size_t total;         /* P */
-  int normalised;       /* numbers of an observation that are: see observation.h */
-  int statistics;       /* the first parameter of theirs */
-  bool scales_value;    /* see value_scale.h */
-  int value_statistics; /* likewise */
-  struct head *head;    /* NULL: the kind has no parameters */
+  size_t total;                                 /* P */
+  struct normalised normalised[NUM_NORMALISED]; /* see observation.h */
+  bool scales_value;                            /* see value_scale.h */
+  int value_statistics;                         /* likewise */
+  struct head *head;                            /* NULL: the kind has no parameters */
   void *own;
 };
 
@@ -68,7 +74,8 @@ struct network_workspace {
   int forward_T, forward_N;          /* of the last forward */
   real *inputs;                      /* (rows, I); NULL where they are not embedded */
   real *d_inputs;                    /* (rows, I); NULL: not wanted */
-  real *vectors;                     /* (rows, normalised); NULL where nothing is */
+  real *vectors;                     /* (rows, F) of what is normalised; NULL where nothing is */
+  real *deviations;                  /* (F) of images that are normalised, else NULL */
   real *head;                        /* (rows, outputs) */
   real *joined, *d_head;             /* of a dueling network: (rows, A*Z), and (rows, outputs) with
                                         backward; else NULL */

@@ -107,7 +107,7 @@ enum status network_create(struct network **out, const struct network_config *co
   network->inputs_size = device_inputs_size(&config->inputs);
   network->outputs = config->head_size + config->value_size + config->log_stds;
   if (kind->declare) kind->declare(network);
-  if (kind->declare && config->normalize) observation_declare(network);
+  if (kind->declare) observation_declare(network);
   if (kind->declare && config->scale_value) value_scale_declare(network);
   *out = network;
   return STATUS_OK;
@@ -187,7 +187,7 @@ void network_list_layers(const struct network *network, struct network_layer_lis
 void network_init_parameters(const struct network *network, float *host, uint64_t seed) {
   if (network->kind->init) network->kind->init(network, host, seed);
   if (network->head) head_init(network, host, seed);
-  if (network->normalised) observation_init(network, host);
+  observation_init(network, host);
   if (network->scales_value) value_scale_init(network, host);
 }
 
@@ -234,7 +234,7 @@ static struct network_workspace *make(const struct network *network, struct devi
   workspace->backward = backward;
   workspace->is_counted = is_counted;
   if (embedded(network->kind)) workspace->inputs = workspace_reals(workspace, network->inputs_size);
-  if (network->normalised) observation_allocate(workspace);
+  observation_allocate(workspace);
   workspace->head = workspace_reals(workspace, network->outputs);
   allocate_values(workspace);
   if (network->kind->allocate) network->kind->allocate(workspace);
@@ -282,8 +282,7 @@ void network_set_noise(struct network_workspace *workspace, const struct network
 static void embed(struct network_workspace *workspace, const real *params,
                   const struct device_inputs *inputs, int rows) {
   workspace->device->ops->embed(workspace->device, workspace->inputs, inputs, rows);
-  if (workspace->network->normalised)
-    observation_normalize(workspace, workspace->inputs, params, inputs, rows);
+  observation_normalize(workspace, workspace->inputs, params, inputs, rows);
 }
 
 /* Of the bytes of an observation, as any other tensor. */
@@ -354,5 +353,5 @@ void network_backward(struct network_workspace *workspace, real *grads, const re
   }
   if (network->scales_value) value_scale_backward(workspace, grads, params, dhead, T * N);
   if (kind->backward) kind->backward(workspace, grads, params, dhead, inputs, T, N);
-  if (network->normalised) observation_backward(workspace, grads);
+  observation_backward(workspace, grads);
 }

@@ -30,7 +30,8 @@ struct network_config {
   bool noisy;      /* the head's layers are noisy ones */
   bool normalize;  /* vectors are normalised by running statistics, which are parameters: see
                       network_observe */
-  int observation_limit; /* what they are clipped to; 0: NETWORK_OBSERVATION_LIMIT */
+  bool normalize_images; /* so are images, by a network for images */
+  int observation_limit; /* what vectors are clipped to; 0: NETWORK_OBSERVATION_LIMIT */
   bool scale_value;      /* the value is on a scale of running statistics, which are parameters: see
                        network_rescale_value. value_size is 1 */
   struct action_values values; /* how the outputs are read, if they give values of actions */
@@ -133,10 +134,10 @@ static inline const real *network_values(struct device *device, const struct net
 }
 
 /* How many deviations from the mean a normalised number may be. */
-enum { NETWORK_OBSERVATION_LIMIT = 10 };
+enum { NETWORK_OBSERVATION_LIMIT = 10, NETWORK_IMAGE_LIMIT = 5 };
 
-/* Whether tensor `index` is normalised, by a network that normalises: one of float32 that is no
- * image. */
+/* Whether tensor `index` is normalised as a vector, by a network that normalises: one of float32
+ * that is no image. */
 bool network_normalizes(const struct device_inputs *inputs, int index);
 
 /* What training sees of a network's inputs moves the statistics that it normalises them by; nothing
@@ -144,14 +145,15 @@ bool network_normalizes(const struct device_inputs *inputs, int index);
 struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows);
 void network_observer_destroy(struct network_observer *observer);
-/* Takes the first `rows` of the inputs into the statistics among the parameters (P), and those of
- * other learners, in the order of their ranks. inputs NULL: this learner has seen none. skipped
+enum { NETWORK_IMAGES_SEEN = 512 };
+/* Takes the first `rows` of the inputs, and the first NETWORK_IMAGES_SEEN of their images, into the
+ * statistics among the parameters (P), and those of other learners, in the order of their ranks. inputs NULL: this learner has seen none. skipped
  * (1): 0; or NaN: the statistics stay as they are. */
 void network_observe(struct network_observer *observer, real *params, const real *skipped,
                      const struct device_inputs *inputs);
 
-/* Among the parameters: where the statistics of observations begin; returns how many numbers they
- * are, 0 where nothing is normalised. */
+/* Among the parameters: where the statistics of vectors begin; returns how many numbers they are, 0
+ * where none is normalised. */
 size_t network_observation_statistics(const struct network *network, size_t *offset);
 
 /* A value's count, mean and deviation among the parameters (P), in this order; NULL where it is not

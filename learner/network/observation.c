@@ -28,42 +28,76 @@ static struct device_inputs vectors_of(const struct device_inputs *inputs) {
   return vectors;
 }
 
+/* Images alone, each a tensor of one frame. */
+static struct device_inputs images_of(const struct device_inputs *inputs) {
+  struct device_inputs images;
+  images_split(&images, NULL, inputs);
+  images.use_previous_action = images.use_reward = false;
+  return images;
+}
+
+static struct device_inputs part_of(const struct device_inputs *inputs, int part) {
+  return part == NORMALISED_IMAGES ? images_of(inputs) : vectors_of(inputs);
+}
+
+static const struct network_parameter *parameter_of(const struct network *network, int part,
+                                                    int which) {
+  return &network->parameter[network->normalised[part].statistics + which];
+}
+
 /* (F) of the flat array. */
 static real *statistic(const struct network *network, const struct device *device, real *flat,
-                       int which) {
-  return device_at(device, flat, network->parameter[network->statistics + which].offset);
+                       int part, int which) {
+  return device_at(device, flat, parameter_of(network, part, which)->offset);
 }
 
 static const real *statistic_const(const struct network *network, const struct device *device,
-                                   const real *flat, int which) {
-  return device_at_const(device, flat, network->parameter[network->statistics + which].offset);
+                                   const real *flat, int part, int which) {
+  return device_at_const(device, flat, parameter_of(network, part, which)->offset);
 }
 
 /* ---- create */
 
-void observation_declare(struct network *network) {
-  struct device_inputs vectors = vectors_of(&network->config.inputs);
-  int F = network->normalised = device_inputs_size(&vectors);
+static void declare_part(struct network *network, int part) {
+  static const char *const names[NUM_NORMALISED][NUM_STATISTICS] = {
+      {"observation/count", "observation/mean", "observation/variance"},
+      {"image/count", "image/mean", "image/variance"}};
+  const struct device_inputs inputs = part_of(&network->config.inputs, part);
+  int F = device_inputs_size(&inputs);
   if (F == 0) return;
-  network->statistics = network_declare(network, "observation/count", 1, F, 1);
-  network_declare(network, "observation/mean", 1, F, 1);
-  network_declare(network, "observation/variance", 1, F, 1);
+  int count = network_declare(network, names[part][COUNT], 1, F, 1);
+  network->normalised[part] = (struct normalised){.numbers = F, .statistics = count};
+  for (int which = MEAN; which < NUM_STATISTICS; which++)
+    network_declare(network, names[part][which], 1, F, 1);
+}
+
+void observation_declare(struct network *network) {
+  if (network->config.normalize) declare_part(network, NORMALISED_VECTORS);
+  if (network->config.normalize_images && network->kind->embeds)
+    declare_part(network, NORMALISED_IMAGES);
 }
 
 void observation_init(const struct network *network, float *host) {
   static const float before[NUM_STATISTICS] = {[VARIANCE] = 1};
-  for (int which = 0; which < NUM_STATISTICS; which++)
-    for (int i = 0; i < network->normalised; i++)
-      host[network->parameter[network->statistics + which].offset + (size_t)i] = before[which];
+  for (int part = 0; part < NUM_NORMALISED; part++)
+    for (int i = 0; i < network->normalised[part].numbers; i++)
+      for (int which = 0; which < NUM_STATISTICS; which++)
+        host[parameter_of(network, part, which)->offset + (size_t)i] = before[which];
 }
 
 size_t network_observation_statistics(const struct network *network, size_t *offset) {
-  *offset = network->normalised ? network->parameter[network->statistics].offset : 0;
-  return NUM_STATISTICS * (size_t)network->normalised;
+  int F = network->normalised[NORMALISED_VECTORS].numbers;
+  *offset = F ? parameter_of(network, NORMALISED_VECTORS, COUNT)->offset : 0;
+  return NUM_STATISTICS * (size_t)F;
 }
 
 void observation_allocate(struct network_workspace *workspace) {
-  workspace->vectors = workspace_reals(workspace, workspace->network->normalised);
+  const struct normalised *normalised = workspace->network->normalised;
+  workspace->vectors = workspace_reals(workspace, normalised[NORMALISED_VECTORS].numbers);
+  int F = normalised[NORMALISED_IMAGES].numbers;
+  if (F == 0) return;
+  workspace->deviations =
+      workspace_memory(workspace, (size_t)F * workspace->device->ops->real_bytes);
 }
 
 /* ---- forward, backward */
@@ -76,12 +110,12 @@ static void normalize(struct network_workspace *workspace, real *y, int I, int c
   size_t at = (size_t)from;
   int limit = network->config.observation_limit;
   if (limit == 0) limit = NETWORK_OBSERVATION_LIMIT;
-  const real *mean = statistic_const(network, device, params, MEAN),
-             *variance = statistic_const(network, device, params, VARIANCE);
+  const real *mean = statistic_const(network, device, params, NORMALISED_VECTORS, MEAN);
+  const real *variance = statistic_const(network, device, params, NORMALISED_VECTORS, VARIANCE);
   const struct normalize_rule rule = {
       .run = {.rows = (size_t)B * (size_t)count, .columns = count},
       .number = {.x = device_at_const(device, workspace->vectors, at),
-                 .stride = network->normalised},
+                 .stride = network->normalised[NORMALISED_VECTORS].numbers},
       .mean = {.x = device_at_const(device, mean, at), .stride = 0},
       .variance = {.x = device_at_const(device, variance, at), .stride = 0},
       .normalized = {.x = device_at(device, y, (size_t)column), .stride = I},
@@ -91,6 +125,7 @@ static void normalize(struct network_workspace *workspace, real *y, int I, int c
 
 void observation_normalize(struct network_workspace *workspace, real *y, const real *params,
                            const struct device_inputs *inputs, int B) {
+  if (workspace->network->normalised[NORMALISED_VECTORS].numbers == 0) return;
   const struct device_inputs vectors = vectors_of(inputs);
   workspace->device->ops->embed(workspace->device, workspace->vectors, &vectors, B);
   for (int k = 0, column = 0, from = 0; k < inputs->num_tensors; k++) {
@@ -103,114 +138,158 @@ void observation_normalize(struct network_workspace *workspace, real *y, const r
   }
 }
 
+void observation_normalize_images(struct network_workspace *workspace, struct device_inputs *images,
+                                  const real *params) {
+  const struct network *network = workspace->network;
+  struct device *device = workspace->device;
+  int F = network->normalised[NORMALISED_IMAGES].numbers;
+  if (F == 0) return;
+  const struct deviation_at_rule rule = {
+      .run = {.rows = (size_t)F},
+      .variance = statistic_const(network, device, params, NORMALISED_IMAGES, VARIANCE),
+      .deviation = workspace->deviations};
+  device->ops->run_rule(device, RULE_deviation_at, &rule.run);
+  images->mean = statistic_const(network, device, params, NORMALISED_IMAGES, MEAN);
+  images->deviation = workspace->deviations;
+  images->limit = NETWORK_IMAGE_LIMIT;
+}
+
 void observation_backward(struct network_workspace *workspace, real *grads) {
   const struct network *network = workspace->network;
-  device_fill(workspace->device, statistic(network, workspace->device, grads, COUNT), 0,
-              NUM_STATISTICS * (size_t)network->normalised);
+  for (int part = 0; part < NUM_NORMALISED; part++)
+    if (network->normalised[part].numbers)
+      device_fill(workspace->device, statistic(network, workspace->device, grads, part, COUNT), 0,
+                  NUM_STATISTICS * (size_t)network->normalised[part].numbers);
 }
 
 /* ---- what training has seen */
 
+/* Of the vectors or the images. */
+struct seen {
+  int F, rows;   /* F: 0: none are normalised */
+  real *numbers; /* (rows, F) */
+  real *of_rows; /* (2F + 1) of these: means, squared distances from them; whether to skip them */
+  real *all;     /* (learners, 2F + 1) what each has in `of_rows`; NULL: there is one learner */
+};
+
 struct network_observer {
   const struct network *network;
   struct device *device;
-  int rows;
-  real *vectors; /* (rows, F) */
-  real *seen;    /* (2F + 1) of these: means, squared distances from them; whether to skip them */
-  real *all;     /* (learners, 2F + 1) what each has in `seen`; NULL: there is one learner */
+  struct seen seen[NUM_NORMALISED];
 };
 
-static size_t numbers_seen(const struct network_observer *observer) {
-  return 2 * (size_t)observer->network->normalised + 1;
+static size_t numbers_of_rows(const struct seen *seen) {
+  return 2 * (size_t)seen->F + 1;
+}
+
+static real *make_reals(struct device *device, size_t count) {
+  return device->ops->alloc(device, count * device->ops->real_bytes);
+}
+
+static void make_seen(struct seen *seen, struct device *device, int F, int rows) {
+  *seen = (struct seen){.F = F, .rows = rows};
+  if (F == 0) return;
+  size_t learners = device->peers ? (size_t)device->peers->learners : 0;
+  seen->numbers = make_reals(device, (size_t)rows * (size_t)F);
+  seen->of_rows = make_reals(device, numbers_of_rows(seen));
+  if (learners) seen->all = make_reals(device, learners * numbers_of_rows(seen));
 }
 
 struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows) {
-  if (network->normalised == 0) return NULL;
-  size_t F = (size_t)network->normalised, real_bytes = device->ops->real_bytes;
+  const struct normalised *normalised = network->normalised;
+  int vectors = normalised[NORMALISED_VECTORS].numbers;
+  int images = normalised[NORMALISED_IMAGES].numbers;
+  if (vectors + images == 0) return NULL;
   struct network_observer *observer = check_alloc(1, sizeof(*observer));
-  *observer = (struct network_observer){
-      .network = network,
-      .device = device,
-      .rows = rows,
-      .vectors = device->ops->alloc(device, (size_t)rows * F * real_bytes),
-      .seen = device->ops->alloc(device, (2 * F + 1) * real_bytes)};
-  size_t learners = device->peers ? (size_t)device->peers->learners : 0;
-  if (learners) observer->all = device->ops->alloc(device, learners * (2 * F + 1) * real_bytes);
+  *observer = (struct network_observer){.network = network, .device = device};
+  make_seen(&observer->seen[NORMALISED_VECTORS], device, vectors, rows);
+  make_seen(&observer->seen[NORMALISED_IMAGES], device, images,
+            rows < NETWORK_IMAGES_SEEN ? rows : NETWORK_IMAGES_SEEN);
   return observer;
 }
 
 void network_observer_destroy(struct network_observer *observer) {
   if (!observer) return;
   const struct device_ops *ops = observer->device->ops;
-  ops->release(observer->device, observer->vectors);
-  ops->release(observer->device, observer->seen);
-  if (observer->all) ops->release(observer->device, observer->all);
+  for (int part = 0; part < NUM_NORMALISED; part++) {
+    const struct seen *seen = &observer->seen[part];
+    if (seen->numbers) ops->release(observer->device, seen->numbers);
+    if (seen->of_rows) ops->release(observer->device, seen->of_rows);
+    if (seen->all) ops->release(observer->device, seen->all);
+  }
   free(observer);
 }
 
-static void see(struct network_observer *observer, const struct device_inputs *inputs) {
-  struct device *device = observer->device;
-  const struct device_inputs vectors = vectors_of(inputs);
-  int F = observer->network->normalised;
-  device->ops->embed(device, observer->vectors, &vectors, observer->rows);
+static void see(struct device *device, const struct seen *seen,
+                const struct device_inputs *inputs) {
+  device->ops->embed(device, seen->numbers, inputs, seen->rows);
   const struct moments_rule moments = {
-      .run = {.rows = (size_t)F, .A = observer->rows, .columns = F},
-      .numbers = {.x = observer->vectors, .stride = 1},
-      .mean = observer->seen,
-      .squares = device_at(device, observer->seen, (size_t)F)};
+      .run = {.rows = (size_t)seen->F, .A = seen->rows, .columns = seen->F},
+      .numbers = {.x = seen->numbers, .stride = 1},
+      .mean = seen->of_rows,
+      .squares = device_at(device, seen->of_rows, (size_t)seen->F)};
   device->ops->run_rule(device, RULE_moments, &moments.run);
 }
 
 /* What a learner has seen. */
-static void merge(struct network_observer *observer, real *params, const real *seen,
+static void merge(struct network_observer *observer, int part, real *params, const real *of_rows,
                   const real *skipped) {
   struct device *device = observer->device;
-  size_t F = (size_t)observer->network->normalised;
-  real *count = statistic(observer->network, device, params, COUNT),
-       *mean = statistic(observer->network, device, params, MEAN),
-       *variance = statistic(observer->network, device, params, VARIANCE);
+  const struct seen *seen = &observer->seen[part];
+  size_t F = (size_t)seen->F;
+  real *count = statistic(observer->network, device, params, part, COUNT),
+       *mean = statistic(observer->network, device, params, part, MEAN),
+       *variance = statistic(observer->network, device, params, part, VARIANCE);
   const struct merge_moments_rule rule = {.run = {.rows = F},
                                           .count = count,
                                           .mean = mean,
                                           .variance = variance,
-                                          .batch_mean = seen,
-                                          .batch_squares = device_at_const(device, seen, F),
+                                          .batch_mean = of_rows,
+                                          .batch_squares = device_at_const(device, of_rows, F),
                                           .skipped = skipped,
                                           .new_count = count,
                                           .new_mean = mean,
                                           .new_variance = variance,
-                                          .rows = (float)observer->rows,
+                                          .rows = (float)seen->rows,
                                           .most = MOST_STEPS};
   device->ops->run_rule(device, RULE_merge_moments, &rule.run);
 }
 
 /* Each learner's numbers in a place of their own, among zeros of the others: the sum has all. */
-static void merge_all(struct network_observer *observer, real *params, const real *skipped,
-                      bool has_seen) {
+static void merge_all(struct network_observer *observer, int part, real *params,
+                      const real *skipped, bool has_seen) {
   struct device *device = observer->device;
-  size_t n = numbers_seen(observer), learners = (size_t)device->peers->learners;
-  real *mine = device_at(device, observer->all, (size_t)device->peers->rank * n);
-  real *skips = device_at(device, observer->seen, n - 1);
-  if (!has_seen) device_fill(device, observer->seen, 0, n);
+  const struct seen *seen = &observer->seen[part];
+  size_t n = numbers_of_rows(seen), learners = (size_t)device->peers->learners;
+  real *mine = device_at(device, seen->all, (size_t)device->peers->rank * n);
+  real *skips = device_at(device, seen->of_rows, n - 1);
+  if (!has_seen) device_fill(device, seen->of_rows, 0, n);
   if (has_seen)
     device_copy(device, skips, skipped, 1);
   else
     device_fill(device, skips, NAN, 1);
-  device_fill(device, observer->all, 0, learners * n);
-  device_copy(device, mine, observer->seen, n);
-  device_add_up(device, observer->all, learners * n);
+  device_fill(device, seen->all, 0, learners * n);
+  device_copy(device, mine, seen->of_rows, n);
+  device_add_up(device, seen->all, learners * n);
   for (size_t r = 0; r < learners; r++) {
-    const real *seen = device_at_const(device, observer->all, r * n);
-    merge(observer, params, seen, device_at_const(device, seen, n - 1));
+    const real *of_rows = device_at_const(device, seen->all, r * n);
+    merge(observer, part, params, of_rows, device_at_const(device, of_rows, n - 1));
   }
 }
 
 void network_observe(struct network_observer *observer, real *params, const real *skipped,
                      const struct device_inputs *inputs) {
-  if (inputs) see(observer, inputs);
-  if (observer->all)
-    merge_all(observer, params, skipped, inputs);
-  else
-    merge(observer, params, observer->seen, skipped);
+  for (int part = 0; part < NUM_NORMALISED; part++) {
+    const struct seen *seen = &observer->seen[part];
+    if (seen->F == 0) continue;
+    if (inputs) {
+      const struct device_inputs read = part_of(inputs, part);
+      see(observer->device, seen, &read);
+    }
+    if (seen->all)
+      merge_all(observer, part, params, skipped, inputs);
+    else
+      merge(observer, part, params, seen->of_rows, skipped);
+  }
 }

@@ -137,8 +137,7 @@ static const real *join(struct network_workspace *workspace, const real *params,
   struct device_inputs rest;
   images_split(NULL, &rest, inputs);
   device->ops->embed(device, own->extras, &rest, B);
-  if (workspace->network->normalised)
-    observation_normalize(workspace, own->extras, params, &rest, B);
+  observation_normalize(workspace, own->extras, params, &rest, B);
   device->ops->copy_rows(device, own->joined, joined, own->hidden, hidden, B, hidden);
   device->ops->copy_rows(device, device_at(device, own->joined, (size_t)hidden), joined,
                          own->extras, extras, B, extras);
@@ -151,6 +150,7 @@ static void forward(struct network_workspace *workspace, real *state_out, const 
   struct buffers *own = workspace->own;
   struct device_inputs images;
   images_split(&images, NULL, inputs);
+  observation_normalize_images(workspace, &images, params);
   features_forward(workspace, &own->features, params, &pixels->features, &images, T * N);
   dense_forward_pixels(workspace, own->hidden, params, own->features.output, &pixels->hidden,
                        T * N);

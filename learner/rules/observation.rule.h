@@ -12,6 +12,12 @@
 #define SUMS_OF_normalize(X)
 #define CONSTANTS_OF_normalize(X) X(limit)
 
+/* What images are divided by. */
+#define INPUTS_OF_deviation_at(X) X(variance, REAL)
+#define OUTPUTS_OF_deviation_at(X) X(deviation, REAL)
+#define SUMS_OF_deviation_at(X)
+#define CONSTANTS_OF_deviation_at(X)
+
 /* A row: the numbers of one place. squares: the sum of their squared distances from the mean. */
 #define INPUTS_OF_moments(X) X(numbers, ROW)
 #define OUTPUTS_OF_moments(X) X(mean, REAL) X(squares, REAL)
@@ -34,6 +40,10 @@
 RULE_BODY(normalize) {
   num deviation = num_sqrt(x->variance + LEAST_VARIANCE);
   x->normalized = clipped_to((x->number - x->mean) / deviation, -x->limit, x->limit);
+}
+
+RULE_BODY(deviation_at) {
+  x->deviation = num_sqrt(x->variance + LEAST_VARIANCE);
 }
 
 /* From the first number on, so that digits are not lost where the mean is far from 0. */

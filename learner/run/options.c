@@ -133,6 +133,9 @@ static const struct option rows[] = {
     BOOL("normalize_observations", normalize_observations, "false", NETWORK,
          "normalise numbers of float32 vectors by their running mean and deviation; by default "
          "true for vtrace, a2c and ppo, but for environments with settings of their own"),
+    BOOL("normalize_images", normalize_images, "false", NETWORK,
+         "normalise each number of an image, as networks for images read it, by the running mean "
+         "and deviation of its place; by default true for ppo"),
     INT("head_hidden", head_hidden, "0", 0, 65536, NETWORK,
         "units of a hidden layer in the head, one for the policy or advantages and one for the "
         "value; 0: none"),

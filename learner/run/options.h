@@ -39,7 +39,8 @@ struct learner_options {
   /* network */
   char *network, *hidden, *activation;
   int64_t lstm_size, frame_stack;
-  bool previous_action, previous_reward, clip_reward_input, normalize_observations;
+  bool previous_action, previous_reward, clip_reward_input, normalize_observations,
+      normalize_images;
   bool dueling, noisy;
   int64_t head_hidden, atoms;
   double value_low, value_high;
@@ -146,11 +147,12 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
 
 /* Once a run's config.txt has been read, and nothing else: one that does not name
  * normalize_observations is from before it, when neither observations nor values were normalised,
- * and they are not. Returns whether it is. */
-bool learner_options_keep_raw(struct learner_options *options);
+ * and they are not; likewise normalize_images. Returns the options that it is from before, as words
+ * for a sentence, or NULL. */
+const char *learner_options_keep_raw(struct learner_options *options);
 
 /* What a --config file of a new run means today: drops what is of other agents, keeps observations
- * as they are if it is from before --normalize_observations, and warns of a --target_update that
+ * as they are if it is from before --normalize_observations or --normalize_images, and warns of a --target_update that
  * may count updates. Before presets. */
 void learner_options_take_file(struct learner_options *options);
 

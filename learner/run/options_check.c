@@ -211,10 +211,8 @@ void learner_options_take_file(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
     is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
   learner_options_drop_foreign(options, true);
-  if (is_whole && learner_options_keep_raw(options))
-    log_info(
-        "--config: it is from before --normalize_observations and --normalize_values: they "
-        "are off");
+  const char *later = is_whole ? learner_options_keep_raw(options) : NULL;
+  if (later) log_info("--config: it is from before %s: off here", later);
   if (!is_whole || !learner_options_count_updates(options)) return;
   int64_t updates = options->algorithm.q_learning.target_update;
   options->algorithm.q_learning.target_update = llround(learner_options_updates_in_steps(options));

@@ -167,6 +167,8 @@ static const struct preset presets[] = {
     {"", Q, "loss_reduction=sum_over_time"},
     /* Andrychowicz et al. 2021, section 3.3. Agents that learn values have not been tried. */
     {"", POLICY, "normalize_observations=true normalize_values=true"},
+    /* gym:ALE/Pong-v5 by ppo: docs/results.md. Not tried with vtrace and a2c. */
+    {"", "ppo", "normalize_images=true"},
     /* Of normalised numbers. With 40 one of two runs of gym:CartPole-v1 by vtrace had 320 after
      * 300 k steps, with this both 500; a2c left a box's bounds for ever at a rate of 0.005. */
     {"", POLICY, "max_gradient_norm=0.5"},
@@ -417,12 +419,15 @@ enum status learner_options_choose_network(struct learner_options *options, bool
   return learner_options_check_network(options, error);
 }
 
-bool learner_options_keep_raw(struct learner_options *options) {
+const char *learner_options_keep_raw(struct learner_options *options) {
   const struct option_table *table = &learner_options_table;
-  bool is_before = !options_given(table, options, "normalize_observations");
+  bool has_vectors = options_given(table, options, "normalize_observations");
+  bool has_images = options_given(table, options, "normalize_images");
   set(options, "normalize_observations", "false");
   set(options, "normalize_values", "false");
-  return is_before;
+  set(options, "normalize_images", "false");
+  if (!has_vectors) return "--normalize_observations and --normalize_values";
+  return has_images ? NULL : "--normalize_images";
 }
 
 int learner_default_envs_per_actor(const char *env) {

@@ -100,6 +100,7 @@ enum status run_network_create(struct network **out, const struct device_inputs 
       .log_stds = policy->log_stds ? policy->log_stds(space) : 0,
       .head_hidden = (int)options->head_hidden,
       .normalize = options->normalize_observations,
+      .normalize_images = options->normalize_images,
       .scale_value = options->algorithm.actor_critic.normalize_values,
       .lstm_size = (int)options->lstm_size,
       .activation = strcmp(options->activation, "relu") == 0 ? ACTIVATION_RELU : ACTIVATION_TANH};

@@ -100,9 +100,8 @@ static enum status parse_words(struct learner_options *options, int argc, char *
 static enum status take_as_before(struct learner_options *options, bool is_said,
                                   struct error *error) {
   const struct option_table *table = &learner_options_table;
-  if (learner_options_keep_raw(options) && is_said)
-    log_info(
-        "this run is from before --normalize_observations and --normalize_values: they are off");
+  const char *later = learner_options_keep_raw(options);
+  if (later && is_said) log_info("this run is from before %s: off here", later);
   if (!learner_options_count_updates(options)) return STATUS_OK;
   int64_t updates = options->algorithm.q_learning.target_update;
   char steps[32];
@@ -209,6 +208,7 @@ static enum status check_same_network(const struct learner_options *earlier,
                                       "previous_reward",
                                       "head_hidden",
                                       "normalize_observations",
+                                      "normalize_images",
                                       "normalize_values",
                                       "dueling",
                                       "noisy",

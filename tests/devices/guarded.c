@@ -200,7 +200,8 @@ static void gather_steps(struct device *d, const struct device_steps *steps, int
 }
 
 static void check_inputs(const struct device_inputs *in) {
-  GIVEN(in->observation, in->previous_action, in->reward, in->flags, in->history, in->frame);
+  GIVEN(in->observation, in->previous_action, in->reward, in->flags, in->history, in->frame,
+        in->mean, in->deviation);
 }
 
 static void embed(struct device *d, real *y, const struct device_inputs *in, int B) {

@@ -103,20 +103,27 @@ static const char *as_floats(struct policy_graph *graph, int index) {
   return dtype == DTYPE_UINT8 ? onnx_2(graph->onnx, "Div", x, onnx_scalar(graph->onnx, 255)) : x;
 }
 
-/* `count` of the numbers that are normalised, from number `from` on. */
-static const char *normalize(struct policy_graph *graph, const char *x, int from, int count) {
+/* Where statistics of a tensor are: which of them, from number `from` on; what clips. */
+struct statistics_of {
+  const char *mean, *variance;
+  int from, limit;
+};
+
+/* `count` numbers of a row, whose last dimensions are `shape`. */
+static const char *normalize(struct policy_graph *graph, const char *x,
+                             const struct statistics_of *of, const struct onnx_shape *shape,
+                             int count) {
   struct onnx_graph *onnx = graph->onnx;
-  const float *mean = policy_graph_find(graph, "observation/mean"),
-              *variance = policy_graph_find(graph, "observation/variance");
+  const float *mean = policy_graph_find(graph, of->mean) + of->from;
+  const float *variance = policy_graph_find(graph, of->variance) + of->from;
   const char *means, *deviations;
-  float *to = onnx_constant(&means, onnx, NULL, ONNX_FLOAT, &ONNX_SHAPE(count));
-  memcpy(to, mean + from, (size_t)count * sizeof(*to));
-  to = onnx_constant(&deviations, onnx, NULL, ONNX_FLOAT, &ONNX_SHAPE(count));
-  for (int i = 0; i < count; i++) to[i] = sqrtf(variance[from + i] + LEAST_VARIANCE);
+  float *to = onnx_constant(&means, onnx, NULL, ONNX_FLOAT, shape);
+  memcpy(to, mean, (size_t)count * sizeof(*to));
+  to = onnx_constant(&deviations, onnx, NULL, ONNX_FLOAT, shape);
+  for (int i = 0; i < count; i++) to[i] = sqrtf(variance[i] + LEAST_VARIANCE);
   const char *distance = onnx_2(onnx, "Sub", x, means);
   return onnx_3(onnx, "Clip", onnx_2(onnx, "Div", distance, deviations),
-                onnx_scalar(onnx, -NETWORK_OBSERVATION_LIMIT),
-                onnx_scalar(onnx, NETWORK_OBSERVATION_LIMIT));
+                onnx_scalar(onnx, (float)-of->limit), onnx_scalar(onnx, (float)of->limit));
 }
 
 /* One-hot, for each of several choices: whether number i of a row is the action of its choice. */
@@ -154,7 +161,9 @@ const char *policy_graph_numbers(struct policy_graph *graph, bool without_images
     int size = in->tensor[k].count;
     const char *x = onnx_reshape(graph->onnx, as_floats(graph, k), &ONNX_SHAPE(-1, size));
     if (normalizes && network_normalizes(in, k)) {
-      x = normalize(graph, x, from, size);
+      const struct statistics_of of = {"observation/mean", "observation/variance", from,
+                                       NETWORK_OBSERVATION_LIMIT};
+      x = normalize(graph, x, &of, &ONNX_SHAPE(size), size);
       from += size;
     }
     part[count++] = x;
@@ -168,8 +177,22 @@ const char *policy_graph_numbers(struct policy_graph *graph, bool without_images
 
 /* ---- images */
 
-/* (batch, stack, channels, height, width): the channels of all planes. */
-static const char *channels_first(struct policy_graph *graph, int index) {
+/* Images (batch, stack, shape) of tensor `index`. Frames of zeros, as before an episode, stay. */
+static const char *normalize_frames(struct policy_graph *graph, const char *x, int index, int from,
+                                    const struct onnx_shape *shape) {
+  struct onnx_graph *onnx = graph->onnx;
+  const struct statistics_of of = {"image/mean", "image/variance", from, NETWORK_IMAGE_LIMIT};
+  const char *y = normalize(graph, x, &of, shape, graph->run->inputs.tensor[index].count);
+  if (stack_of(graph, index) == 1) return y;
+  const char *largest = onnx_1(onnx, "ReduceMax", onnx_1(onnx, "Abs", x));
+  onnx_attributes(onnx, "axes", (const int64_t[]){2, 3, 4, 5}, 4);
+  const char *is_there = onnx_2(onnx, "Greater", largest, onnx_scalar(onnx, 0));
+  return onnx_3(onnx, "Where", is_there, y, onnx_scalar(onnx, 0));
+}
+
+/* (batch, stack, channels, height, width): the channels of all planes. before: numbers of the
+ * images before this one. */
+static const char *channels_first(struct policy_graph *graph, int index, int before) {
   struct onnx_graph *onnx = graph->onnx;
   const struct device_inputs *in = &graph->run->inputs;
   int stack = stack_of(graph, index), planes = in->tensor[index].planes;
@@ -178,6 +201,8 @@ static const char *channels_first(struct policy_graph *graph, int index) {
   if (planes == 0) planes = 1;
   const char *x = onnx_reshape(onnx, as_floats(graph, index),
                                &ONNX_SHAPE(0, stack, planes, height, width, channels));
+  if (policy_graph_find(graph, "image/mean"))
+    x = normalize_frames(graph, x, index, before, &ONNX_SHAPE(planes, height, width, channels));
   x = onnx_1(onnx, "Transpose", x);
   onnx_attributes(onnx, "perm", (const int64_t[]){0, 1, 2, 5, 3, 4}, 6);
   return onnx_reshape(onnx, x, &ONNX_SHAPE(0, stack, planes * channels, height, width));
@@ -187,10 +212,13 @@ const char *policy_graph_images(struct policy_graph *graph) {
   struct device_inputs images;
   const struct device_inputs *in = &graph->run->inputs;
   const char *part[SPACE_MAX_TENSORS];
-  int count = 0, stack = in->stack > 1 ? in->stack : 1;
+  int count = 0, before = 0, stack = in->stack > 1 ? in->stack : 1;
   images_split(&images, NULL, in);
   for (int k = 0; k < in->num_tensors; k++)
-    if (images_has(in, k)) part[count++] = channels_first(graph, k);
+    if (images_has(in, k)) {
+      part[count++] = channels_first(graph, k, before);
+      before += in->tensor[k].count;
+    }
   int64_t channels = (int64_t)stack * device_inputs_channels(&images);
   return onnx_reshape(graph->onnx, onnx_concat(graph->onnx, part, count, 2),
                       &ONNX_SHAPE(0, channels, images.tensor[0].height, images.tensor[0].width));

@@ -25,20 +25,39 @@ static const uint8_t *row_of_frame(const struct device_inputs *in, int b, int k)
   return row < 0 ? NULL : in->history + (size_t)row * in->row_stride;
 }
 
+/* n numbers from number `place` of an image on, normalised if that is asked for. */
+static void normalize_numbers(float *y, const struct device_inputs *in, size_t place, size_t n) {
+  if (!in->mean) return;
+  const float *mean = (const float *)in->mean + place;
+  const float *deviation = (const float *)in->deviation + place;
+  vf most = splat(in->limit), least = splat(-in->limit);
+  for (size_t i = 0; i < n; i += W) {
+    int lanes = lanes_left(n, i);
+    vf x = (load_some(y + i, lanes) - load_some(mean + i, lanes)) / load_some(deviation + i, lanes);
+    store_some(y + i, vmin(most, vmax(least, x)), lanes);
+  }
+}
+
 /* Row b: pixels of C channels from each of its frames, side by side. */
 static void stack_frames(float *y, const struct device_inputs *in, int b, int C, int pixels) {
+  enum { TOGETHER = 256 };
   int stack = in->stack;
+  size_t n = (size_t)pixels * C;
   for (int k = 0; k < stack; k++) {
-    float *to = y + (ptrdiff_t)k * C;
     const uint8_t *from = row_of_frame(in, b, k);
-    if (!from) {
-      for (int p = 0; p < pixels; p++, to += stack * C)
-        for (int c = 0; c < C; c++) to[c] = 0;
-      continue;
+    if (from) from += in->tensor[0].row_offset;
+    for (size_t place = 0, some; place < n; place += some) {
+      float number[TOGETHER] = {0};
+      some = n - place < TOGETHER ? n - place : TOGETHER;
+      if (from) {
+        bytes_to_floats(number, from + place, some);
+        normalize_numbers(number, in, place, some);
+      }
+      for (size_t i = 0; i < some; i++) {
+        size_t p = C == 1 ? place + i : (place + i) / C, c = place + i - p * C;
+        y[(p * stack + k) * C + c] = number[i];
+      }
     }
-    from += in->tensor[0].row_offset;
-    for (int p = 0; p < pixels; p++, to += stack * C)
-      for (int c = 0; c < C; c++) to[c] = (float)*from++ * (1.0f / 255);
   }
 }
 
@@ -48,17 +67,19 @@ static float element_of(const uint8_t *tensor, enum dtype dtype, size_t i) {
 }
 
 /* Every channel of one frame of tensor t, `each` numbers from one pixel to the next; row: NULL:
- * zeros. Returns its channels. */
-static int write_tensor(float *y, const struct device_inputs *in, int t, const uint8_t *row,
-                        int each) {
+ * zeros; before: numbers of the tensors before. Returns its channels. */
+static int write_tensor(float *y, const struct device_inputs *in, int t, size_t before,
+                        const uint8_t *row, int each) {
   int C = in->tensor[t].channels, planes = in->tensor[t].planes ? in->tensor[t].planes : 1;
   size_t pixels = (size_t)in->tensor[t].height * in->tensor[t].width, n = pixels * C;
   for (int c = 0; c < planes * C; c++) {
     size_t from = c / C * n + c % C;
     const uint8_t *tensor = row ? row + in->tensor[t].row_offset : NULL;
     float *to = y + c;
-    for (size_t p = 0; p < pixels; p++, to += each)
+    for (size_t p = 0; p < pixels; p++, to += each) {
       *to = tensor ? element_of(tensor, in->tensor[t].dtype, from + p * C) : 0;
+      if (tensor) normalize_numbers(to, in, before + from + p * C, 1);
+    }
   }
   return planes * C;
 }
@@ -69,9 +90,11 @@ static void image_of_any_kind(float *y, const struct device_inputs *in, int B) {
   size_t n = (size_t)in->tensor[0].height * in->tensor[0].width * each;
   for (int b = 0; b < B; b++, y += n) {
     float *to = y;
-    for (int k = 0; k < stack; k++)
-      for (int t = 0; t < in->num_tensors; t++)
-        to += write_tensor(to, in, t, row_of_frame(in, b, k), each);
+    for (int k = 0; k < stack; k++) {
+      size_t before = 0;
+      for (int t = 0; t < in->num_tensors; before += (size_t)in->tensor[t++].count)
+        to += write_tensor(to, in, t, before, row_of_frame(in, b, k), each);
+    }
   }
 }
 
@@ -86,10 +109,12 @@ static void image(struct device *d, pixel *y_, const struct device_inputs *in, i
   int pixels = in->tensor[0].height * in->tensor[0].width;
   size_t offset = in->tensor[0].row_offset, n = (size_t)pixels * C;
   for (int b = 0; b < B; b++, y += n * stack) {
-    if (stack == 1)
-      bytes_to_floats(y, in->observation + b * in->row_stride + offset, n);
-    else
+    if (stack > 1) {
       stack_frames(y, in, b, C, pixels);
+    } else {
+      bytes_to_floats(y, in->observation + b * in->row_stride + offset, n);
+      normalize_numbers(y, in, 0, n);
+    }
   }
 }
 

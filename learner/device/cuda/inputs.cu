@@ -75,6 +75,8 @@ struct picture {
   const int32_t *frame;
   size_t row_stride, offset;
   int stack, channels, pixels;
+  const float *mean, *deviation; /* mean NULL: numbers as they are */
+  float limit;
 };
 
 static struct picture picture_of(const struct device_inputs *in) {
@@ -85,7 +87,18 @@ static struct picture picture_of(const struct device_inputs *in) {
           in->tensor[0].row_offset,
           in->stack > 1 ? in->stack : 1,
           in->tensor[0].channels,
-          in->tensor[0].height * in->tensor[0].width};
+          in->tensor[0].height * in->tensor[0].width,
+          (const float *)in->mean,
+          (const float *)in->deviation,
+          in->limit};
+}
+
+/* T: struct picture or device_inputs. place: of number x in a frame. */
+template <typename T>
+DEVICE float normalized(const T &p, float x, size_t place) {
+  if (!p.mean) return x;
+  x = (x - ((const float *)p.mean)[place]) / ((const float *)p.deviation)[place];
+  return fminf(p.limit, fmaxf(-p.limit, x));
 }
 
 /* The bytes of frame k of row b, newest first; NULL: nothing is there. */
@@ -104,8 +117,8 @@ KERNEL image(P *y, struct picture p, size_t count) {
     unsigned place = row.rest / each, channel = row.rest % each, k = channel / (unsigned)p.channels;
     const uint8_t *frame = frame_at(p, row.whole, (int)k);
     channel -= k * (unsigned)p.channels;
-    y[i] = from_float<P>(
-        frame ? byte_to_number(frame[(size_t)place * (unsigned)p.channels + channel]) : 0);
+    size_t at = (size_t)place * (unsigned)p.channels + channel;
+    y[i] = from_float<P>(frame ? normalized(p, byte_to_number(frame[at]), at) : 0);
   }
 }
 
@@ -117,9 +130,11 @@ KERNEL image_quads(P *y, PARAMETER struct picture p, PARAMETER struct divisor qu
   for (size_t i = grid_first(); i < count; i += grid_step()) {
     struct quotient row = divide(i, quads);
     uint32_t bytes[S];
+    bool is_there[S];
     UNROLL
     for (int k = 0; k < S; k++) {
       const uint8_t *frame = frame_at(p, row.whole, k);
+      is_there[k] = frame;
       bytes[k] = frame ? ((const uint32_t *)frame)[row.rest] : 0;
     }
     UNROLL
@@ -128,7 +143,9 @@ KERNEL image_quads(P *y, PARAMETER struct picture p, PARAMETER struct divisor qu
       UNROLL
       for (int j = 0; j < V; j++) {
         int place = (start + j) / S, k = (start + j) % S;
-        numbers.at[j] = from_float<P>(byte_to_number(bytes[k] >> (8 * place) & 0xff));
+        float x = byte_to_number(bytes[k] >> (8 * place) & 0xff);
+        if (is_there[k]) x = normalized(p, x, 4 * (size_t)row.rest + (size_t)place);
+        numbers.at[j] = from_float<P>(x);
       }
       store_pack(y + 4 * S * i + (size_t)start, numbers);
     }
@@ -154,11 +171,15 @@ KERNEL image_of_any_kind(P *y, struct device_inputs in, int stack, unsigned each
     }
     int t = 0;
     unsigned channels = channels_of(in, t);
-    for (; channel >= channels; channels = channels_of(in, ++t)) channel -= channels;
+    size_t before = 0;
+    for (; channel >= channels; channels = channels_of(in, t)) {
+      channel -= channels;
+      before += (size_t)in.tensor[t++].count;
+    }
     unsigned C = (unsigned)in.tensor[t].channels;
     size_t at = ((size_t)(channel / C) * pixels + place) * C + channel % C;
-    y[i] = from_float<P>(
-        frame ? element(frame + in.tensor[t].row_offset, in.tensor[t].dtype, (int)at) : 0);
+    float x = frame ? element(frame + in.tensor[t].row_offset, in.tensor[t].dtype, (int)at) : 0;
+    y[i] = from_float<P>(frame ? normalized(in, x, before + at) : 0);
   }
 }
 

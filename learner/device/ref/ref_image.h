@@ -25,16 +25,26 @@ static REAL element_of(const struct device_inputs *in, const uint8_t *row, int t
   }
 }
 
+/* Number i of tensor t of a row, normalised where that is asked for. `before`: numbers of the
+ * tensors before t. */
+static REAL number_of(const struct device_inputs *in, const uint8_t *row, int t, size_t before,
+                      size_t i) {
+  REAL x = element_of(in, row, t, i);
+  if (!in->mean) return x;
+  x = (x - ((const REAL *)in->mean)[before + i]) / ((const REAL *)in->deviation)[before + i];
+  return x > (REAL)in->limit ? (REAL)in->limit : x < -(REAL)in->limit ? -(REAL)in->limit : x;
+}
+
 /* The channels of pixel p of tensor t, of every plane. Returns where the next go. */
 static REAL *write_pixel(REAL *y, const struct device_inputs *in, const uint8_t *row, int t,
-                         int p) {
+                         size_t before, int p) {
   int C = in->tensor[t].channels, planes = in->tensor[t].planes ? in->tensor[t].planes : 1;
   size_t pixels = (size_t)in->tensor[t].height * (size_t)in->tensor[t].width;
   for (int plane = 0; plane < planes; plane++)
     for (int c = 0; c < C; c++)
-      *y++ =
-          row ? element_of(in, row, t, ((size_t)plane * pixels + (size_t)p) * (size_t)C + (size_t)c)
-              : 0;
+      *y++ = row ? number_of(in, row, t, before,
+                             ((size_t)plane * pixels + (size_t)p) * (size_t)C + (size_t)c)
+                 : 0;
   return y;
 }
 
@@ -45,9 +55,11 @@ static void ref_image(struct device *d, pixel *y_, const struct device_inputs *i
   int pixels = in->tensor[0].height * in->tensor[0].width;
   for (int b = 0; b < B; b++)
     for (int p = 0; p < pixels; p++)
-      for (int k = 0; k < stack; k++)
-        for (int t = 0; t < in->num_tensors; t++)
-          y = write_pixel(y, in, row_of_frame(in, b, k), t, p);
+      for (int k = 0; k < stack; k++) {
+        size_t before = 0;
+        for (int t = 0; t < in->num_tensors; before += (size_t)in->tensor[t++].count)
+          y = write_pixel(y, in, row_of_frame(in, b, k), t, before, p);
+      }
 }
 
 /* One place of a window: where its pixel is in the image read, -1 if outside. */

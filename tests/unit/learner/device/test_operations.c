@@ -333,8 +333,29 @@ static void rows(struct testing *t, struct testing *ref) {
 
 /* ---- images */
 
+enum { IMAGE_LIMIT = 2 };
+
+/* So that each number is normalised by a mean and deviation of its own, some of them clipped. */
+static void normalize_images(struct testing *t, struct device_inputs *in, size_t n) {
+  float *mean = check_alloc(n, sizeof *mean), *deviation = check_alloc(n, sizeof *deviation);
+  for (size_t i = 0; i < n; i++) {
+    mean[i] = (float)(i % 10) / 10;
+    deviation[i] = (float)(i % 7 + 1) / 10;
+  }
+  in->mean = testing_upload(t, mean, n);
+  in->deviation = testing_upload(t, deviation, n);
+  in->limit = IMAGE_LIMIT;
+  free(mean);
+  free(deviation);
+}
+
+static float normalized_number(float x, size_t i) {
+  float y = (x - (float)(i % 10) / 10) / ((float)(i % 7 + 1) / 10);
+  return fmaxf(-IMAGE_LIMIT, fminf(IMAGE_LIMIT, y));
+}
+
 static float *run_image(struct testing *t, int height, int width, int channels, int stack,
-                        size_t offset, size_t *count) {
+                        size_t offset, bool normalizes, size_t *count) {
   enum { B = 3, HISTORY = 5 };
   uint64_t random = (uint64_t)(height * width * channels + stack);
   size_t bytes = (size_t)(height * width * channels), stride = (offset + bytes + 15) / 16 * 16;
@@ -349,6 +370,7 @@ static float *run_image(struct testing *t, int height, int width, int channels, 
                              .stack = stack,
                              .history = testing_bytes(t, rows + B * stride, HISTORY * stride),
                              .frame = testing_bytes(t, frame, sizeof frame)};
+  if (normalizes) normalize_images(t, &in, bytes);
   *count = B * bytes * (size_t)stack;
   pixel *y = testing_pixel_room(t, *count);
   t->device->ops->image(t->device, y, &in, B);
@@ -361,13 +383,15 @@ static float *run_image(struct testing *t, int height, int width, int channels, 
 static void images(struct testing *t, struct testing *ref) {
   static const int shapes[][4] = {{84, 84, 1, 4}, {6, 6, 1, 4}, {5, 5, 1, 4}, {8, 6, 3, 1},
                                   {7, 5, 3, 1},   {6, 6, 1, 3}, {4, 4, 2, 4}, {12, 1, 1, 1}};
-  for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+  for (size_t i = 0; i < 2 * (sizeof shapes / sizeof *shapes); i++) {
+    const size_t k = i / 2, offset = 16 * (k % 2);
+    const bool normalizes = i % 2;
     const int *s = shapes[k];
     size_t count;
-    float *got = run_image(t, s[0], s[1], s[2], s[3], 16 * (k % 2), &count);
+    float *got = run_image(t, s[0], s[1], s[2], s[3], offset, normalizes, &count);
     testing_compare_floats("image", t, got,
-                           run_image(ref, s[0], s[1], s[2], s[3], 16 * (k % 2), &count), count,
-                           testing_pixel_tolerance(t, 1e-7));
+                           run_image(ref, s[0], s[1], s[2], s[3], offset, normalizes, &count),
+                           count, testing_pixel_tolerance(t, normalizes ? 2e-6 : 1e-7));
   }
 }
 
@@ -375,7 +399,7 @@ static void images(struct testing *t, struct testing *ref) {
  * numbers with several planes of three. */
 enum { KINDS_H = 5, KINDS_W = 6, KINDS_PIXELS = KINDS_H * KINDS_W, KINDS_C = 3 + 2 + 6 };
 
-static float *run_kinds(struct testing *t, int stack, size_t *count) {
+static float *run_kinds(struct testing *t, int stack, bool normalizes, size_t *count) {
   enum { B = 3, HISTORY = 5, BYTES = 3 * KINDS_PIXELS, FLOATS = 2 * KINDS_PIXELS };
   enum { WHOLE = 6 * KINDS_PIXELS, FLOATS_AT = 96, WHOLE_AT = FLOATS_AT + 4 * FLOATS };
   enum { ROW_BYTES = WHOLE_AT + 4 * WHOLE };
@@ -401,6 +425,7 @@ static float *run_kinds(struct testing *t, int stack, size_t *count) {
       .history = testing_bytes(t, rows + B, (size_t)HISTORY * ROW_BYTES),
       .frame = testing_bytes(t, frame, sizeof frame)};
   assert_int_equal(device_inputs_channels(&in), KINDS_C);
+  if (normalizes) normalize_images(t, &in, (size_t)(KINDS_PIXELS * KINDS_C));
   *count = (size_t)(B * stack * KINDS_PIXELS * KINDS_C);
   pixel *y = testing_pixel_room(t, *count);
   t->device->ops->image(t->device, y, &in, B);
@@ -412,10 +437,12 @@ static float *run_kinds(struct testing *t, int stack, size_t *count) {
   const float *got = host + 7 * stack * KINDS_C;
   double tolerance = testing_pixel_tolerance(t, 1e-6);
   for (int c = 0; c < KINDS_C; c++) {
-    int p = c - 5;
-    float expected = c < 3   ? (float)bytes[c * KINDS_PIXELS + 7] / 255
-                     : c < 5 ? floats[7 * 2 + c - 3]
-                             : (float)whole[(p / 3 * KINDS_PIXELS + 7) * 3 + p % 3];
+    int p = c - 5, i = c < 3 ? c * KINDS_PIXELS + 7 : 7 * 2 + c - 3, before = 3 * KINDS_PIXELS;
+    if (c >= 5) i = (p / 3 * KINDS_PIXELS + 7) * 3 + p % 3;
+    float expected = c < 3 ? (float)bytes[i] / 255 : c < 5 ? floats[i] : (float)whole[i];
+    if (c < 3) before = 0;
+    if (c >= 5) before += FLOATS;
+    if (normalizes) expected = normalized_number(expected, (size_t)(before + i));
     assert_true(fabs(got[c] - expected) <= tolerance * fmax(1, fabs(expected)));
   }
   testing_release(t);
@@ -423,11 +450,14 @@ static float *run_kinds(struct testing *t, int stack, size_t *count) {
 }
 
 static void kinds_of_images(struct testing *t, struct testing *ref) {
-  for (int stack = 1; stack <= 3; stack++) {
+  for (int i = 2; i <= 7; i++) {
+    const int stack = i / 2;
+    const bool normalizes = i % 2;
     size_t count;
-    float *got = run_kinds(t, stack, &count);
-    testing_compare_floats("images of several kinds", t, got, run_kinds(ref, stack, &count), count,
-                           testing_pixel_tolerance(t, 1e-7));
+    float *got = run_kinds(t, stack, normalizes, &count);
+    testing_compare_floats("images of several kinds", t, got,
+                           run_kinds(ref, stack, normalizes, &count), count,
+                           testing_pixel_tolerance(t, normalizes ? 2e-6 : 1e-7));
   }
 }
 

@@ -1,6 +1,6 @@
 /* What a network normalises of an observation with vectors, bytes, integers and an image: on every
  * device it computes what one that does not computes of rows that were normalised before; and what
- * its statistics are of. */
+ * its statistics are of. The image is normalised where that is asked for, too. */
 #include "tests/unit/learner/network/head_world.h"
 #include "tests/unit/support/emulated_cuda.h"
 
@@ -11,11 +11,21 @@ enum {
   NUMBER_AT = 48,
   IMAGE_AT = 64,
   ROW = IMAGE_AT + 4 * SIDE * SIDE,
-  PLACES = VECTOR + 1
+  PLACES = VECTOR + 1,
+  PIXELS = SIDE * SIDE
 };
 static const char *const devices[] = {"ref_double", "ref", "cpu", "guarded", "cuda"};
 
 static const float mean[PLACES] = {0.5f, -20, 3, 1000}, variance[PLACES] = {4, 100, 0, 1e-4f};
+
+/* Of pixel k: one in seven never varies, of one in eleven what is not the mean is beyond the limit. */
+static float pixel_mean(int k) {
+  return (float)(k % 5) / 10;
+}
+
+static float pixel_variance(int k) {
+  return k % 7 == 0 ? 0 : k % 11 == 0 ? 1e-6f : 0.09f;
+}
 
 static uint8_t rows[ROWS][ROW] __attribute__((aligned(16)));
 
@@ -35,23 +45,37 @@ static void fill_rows(void) {
           mean[k] + (float)(stream_between(&stream, -3, 3) * sqrt(variance[k] + 1e-4f));
     for (int k = 0; k < 2; k++) rows[i][BYTES_AT + k] = (uint8_t)stream_below(&stream, 256);
     for (int k = 0; k < 2; k++) integers[k] = stream_below(&stream, 5);
-    for (int k = 0; k < SIDE * SIDE; k++) image[k] = (float)stream_between(&stream, 0, 1);
+    for (int k = 0; k < PIXELS; k++)
+      image[k] = k % 7 == 0 ? pixel_mean(k) : (float)stream_between(&stream, 0, 1);
   }
 }
 
-static void normalize_rows(void) {
-  for (int i = 0; i < ROWS; i++)
-    for (int k = 0; k < PLACES; k++) {
-      float *x = number(rows[i], k);
-      double y = ((double)*x - (double)mean[k]) / sqrt((double)variance[k] + 1e-8);
-      *x = (float)fmax(-10, fmin(10, y));
-    }
+static void normalize_number(float *x, float number_mean, float number_variance, double limit) {
+  double y = ((double)*x - (double)number_mean) / sqrt((double)number_variance + 1e-8);
+  *x = (float)fmax(-limit, fmin(limit, y));
 }
 
-static struct network_config config_of(const char *network, bool normalize) {
+/* What is normalised. */
+enum what { NOTHING = 0, VECTORS = 1, IMAGES = 2 };
+
+static size_t statistics_of(int what) {
+  return 3 * (size_t)((what & VECTORS ? PLACES : 0) + (what & IMAGES ? PIXELS : 0));
+}
+
+static void normalize_rows(int what) {
+  for (int i = 0; i < ROWS; i++) {
+    for (int k = 0; k < PLACES && what & VECTORS; k++)
+      normalize_number(number(rows[i], k), mean[k], variance[k], 10);
+    for (int k = 0; k < PIXELS && what & IMAGES; k++)
+      normalize_number((float *)(rows[i] + IMAGE_AT) + k, pixel_mean(k), pixel_variance(k), 5);
+  }
+}
+
+static struct network_config config_of(const char *network, int what) {
   struct network_config config = config_with("impala_shallow", 0, &forms[0]);
   config.network = network;
-  config.normalize = normalize;
+  config.normalize = what & VECTORS;
+  config.normalize_images = what & IMAGES;
   config.lstm_size = strcmp(network, "lstm") == 0 ? 5 : 0;
   config.inputs.row_stride = ROW;
   config.inputs.num_tensors = 5;
@@ -74,12 +98,20 @@ static struct network_config config_of(const char *network, bool normalize) {
   return config;
 }
 
-static void set_statistics(struct world *w) {
-  float *host = malloc(w->P * sizeof(*host)), *statistics = host + w->P - 3 * PLACES;
+static void set_statistics(struct world *w, int what) {
+  float *host = malloc(w->P * sizeof(*host)), *statistics = host + w->P - statistics_of(what);
   w->device->ops->download(w->device, host, w->params, w->P);
-  for (int k = 0; k < PLACES; k++) statistics[k] = 100;
-  memcpy(statistics + PLACES, mean, sizeof(mean));
-  memcpy(statistics + 2 * PLACES, variance, sizeof(variance));
+  for (int k = 0; k < PLACES && what & VECTORS; k++) {
+    statistics[k] = 100;
+    statistics[PLACES + k] = mean[k];
+    statistics[2 * PLACES + k] = variance[k];
+  }
+  statistics = host + w->P - statistics_of(what & IMAGES);
+  for (int k = 0; k < PIXELS && what & IMAGES; k++) {
+    statistics[k] = 100;
+    statistics[PIXELS + k] = pixel_mean(k);
+    statistics[2 * PIXELS + k] = pixel_variance(k);
+  }
   w->device->ops->upload(w->device, w->params, host, w->P);
   for (size_t i = 0; i < w->P; i++) host[i] = NAN;
   w->device->ops->upload(w->device, w->gradient, host, w->P);
@@ -87,14 +119,14 @@ static void set_statistics(struct world *w) {
 }
 
 /* A network of the rows as they are now; statistics come last. */
-static void *open_rows(struct world *w, const char *network, bool normalize, const char *device) {
-  struct network_config config = config_of(network, normalize);
+static void *open_rows(struct world *w, const char *network, int what, const char *device) {
+  struct network_config config = config_of(network, what);
   world_open(w, &config, device);
   uint8_t *on_device = w->device->ops->alloc(w->device, sizeof(rows));
   w->device->ops->upload_bytes(w->device, on_device, rows, sizeof(rows));
   device_finish(w->device);
   w->inputs.observation = on_device;
-  if (normalize) set_statistics(w);
+  if (what) set_statistics(w, what);
   return on_device;
 }
 
@@ -103,15 +135,15 @@ static void close_rows(struct world *w, void *on_device) {
   world_close(w);
 }
 
-static void check_network(const char *network, const char *device) {
+static void check_network(const char *network, int what, const char *device) {
   struct world by_itself, before;
   float heads[2][MAX_NUMBERS];
   fill_rows();
-  void *raw = open_rows(&by_itself, network, true, device);
-  normalize_rows();
-  void *normalized = open_rows(&before, network, false, device);
+  void *raw = open_rows(&by_itself, network, what, device);
+  normalize_rows(what);
+  void *normalized = open_rows(&before, network, NOTHING, device);
   size_t P = before.P;
-  assert_int_equal(by_itself.P, P + 3 * PLACES);
+  assert_int_equal(by_itself.P, P + statistics_of(what));
   float *gradients[2] = {malloc(by_itself.P * sizeof(float)), malloc(P * sizeof(float))};
   world_run(&by_itself, heads[0], gradients[0]);
   world_run(&before, heads[1], gradients[1]);
@@ -128,10 +160,30 @@ static void vectors_are_normalised_and_nothing_else(void **state) {
   (void)state;
   emulated_cuda_use();
   for (int i = 0; i < 5; i++) {
-    check_network("mlp", devices[i]);
-    check_network("lstm", devices[i]);
-    check_network("nature", devices[i]);
+    check_network("mlp", VECTORS, devices[i]);
+    check_network("lstm", VECTORS, devices[i]);
+    check_network("nature", VECTORS, devices[i]);
   }
+}
+
+static void images_are_normalised(void **state) {
+  (void)state;
+  emulated_cuda_use();
+  for (int i = 0; i < 5; i++) {
+    check_network("nature", IMAGES, devices[i]);
+    check_network("impala_shallow", VECTORS | IMAGES, devices[i]);
+  }
+}
+
+/* One that does not read it as an image. */
+static void images_of_other_networks_stay(void **state) {
+  (void)state;
+  struct network_config config = config_of("mlp", IMAGES);
+  struct network *network = fixture_network(&config);
+  struct device *device = fixture_device("ref");
+  assert_null(network_observer_create(network, device, ROWS));
+  device_destroy(device);
+  network_destroy(network);
 }
 
 /* ---- statistics */
@@ -150,12 +202,25 @@ static void expect_statistics(const float *statistics, int updates, int observed
   }
 }
 
+static void expect_image_statistics(const float *statistics, int updates, int observed) {
+  for (int k = 0; k < PIXELS; k++) {
+    double sum = 0, squares = 0, x[ROWS];
+    for (int i = 0; i < observed; i++)
+      sum += x[i] = (double)((const float *)(rows[i] + IMAGE_AT))[k];
+    for (int i = 0; i < observed; i++) squares += pow(x[i] - sum / observed, 2);
+    assert_true(statistics[k] == (float)(updates * observed));
+    assert_true(fabs((double)statistics[PIXELS + k] - sum / observed) <= 1e-6);
+    assert_true(fabs((double)statistics[2 * PIXELS + k] - squares / observed) <= 1e-6);
+  }
+}
+
 /* The last rows are not observed; other parameters do not change. */
 static void check_observed(const char *device) {
   enum { OBSERVED = ROWS - N };
   struct world w;
   fill_rows();
-  void *on_device = open_rows(&w, "mlp", true, device);
+  void *on_device = open_rows(&w, "nature", VECTORS | IMAGES, device);
+  const size_t others = w.P - statistics_of(VECTORS | IMAGES);
   float *before = malloc(w.P * sizeof(float)), *after = malloc(w.P * sizeof(float));
   network_init_parameters(w.network, before, 1);
   w.device->ops->upload(w.device, w.params, before, w.P);
@@ -166,8 +231,9 @@ static void check_observed(const char *device) {
   for (int updates = 1; updates <= 3; updates++) {
     network_observe(observer, w.params, skipped, &w.inputs);
     w.device->ops->download(w.device, after, w.params, w.P);
-    assert_memory_equal(before, after, (w.P - 3 * PLACES) * sizeof(float));
-    expect_statistics(after + w.P - 3 * PLACES, updates, OBSERVED);
+    assert_memory_equal(before, after, others * sizeof(float));
+    expect_statistics(after + others, updates, OBSERVED);
+    expect_image_statistics(after + others + 3 * PLACES, updates, OBSERVED);
   }
   network_observer_destroy(observer);
   w.device->ops->release(w.device, skipped);
@@ -199,6 +265,8 @@ static void without_vectors_there_are_none(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(vectors_are_normalised_and_nothing_else),
+      cmocka_unit_test(images_are_normalised),
+      cmocka_unit_test(images_of_other_networks_stay),
       cmocka_unit_test(statistics_are_of_what_was_observed),
       cmocka_unit_test(without_vectors_there_are_none),
   };
