@@ -180,9 +180,9 @@ struct device_ops {
   /* ---- images (B, H, W, C): pixel after pixel, its channels together. h, w: rows and columns that
    * are written. */
   /* y (B, H, W, stack * C): all tensors, images of one size; C = device_inputs_channels, tensor
-   * after tensor and plane after plane. uint8 is divided by 255, others are taken as they are; where
-   * in->mean is given each number is normalised, in its place of every frame, but a frame that is
-   * not there is 0. The newest frame's channels come first. */
+   * after tensor and plane after plane. uint8 is divided by 255, others are taken as they are;
+   * where in->mean is given each number is normalised, in its place of every frame, but a frame
+   * that is not there is 0. The newest frame's channels come first. */
   void (*image)(struct device *d, pixel *y, const struct device_inputs *in, int B);
   /* y (B, h, w, O) = act(convolution of x with weights (size, size, C, O) + b (O)) + residual (like
    * y, or NULL). act: NONE or RELU, NONE with a residual. open: max(x, 0) is read instead of x. */

@@ -18,7 +18,8 @@ static const char *const devices[] = {"ref_double", "ref", "cpu", "guarded", "cu
 
 static const float mean[PLACES] = {0.5f, -20, 3, 1000}, variance[PLACES] = {4, 100, 0, 1e-4f};
 
-/* Of pixel k: one in seven never varies, of one in eleven what is not the mean is beyond the limit. */
+/* Of pixel k: one in seven never varies, of one in eleven what is not the mean is beyond the limit.
+ */
 static float pixel_mean(int k) {
   return (float)(k % 5) / 10;
 }

@@ -196,6 +196,8 @@ static void policies_normalise_what_they_learn_from(void **state) {
     if (options.normalize_observations != cases[i].normalizes ||
         options.algorithm.actor_critic.normalize_values != cases[i].normalizes)
       fail_msg("%s, %s", cases[i].env, cases[i].agent);
+    if (options.normalize_images != (strcmp(cases[i].agent, "ppo") == 0))
+      fail_msg("images of %s", cases[i].agent);
     options_deinit(&learner_options_table, &options);
   }
 }

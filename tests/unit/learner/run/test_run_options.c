@@ -324,6 +324,24 @@ static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
   assert_true(options.normalize_observations);
 }
 
+static void images_of_a_run_of_before_stay_as_they_are(void **state) {
+  (void)state;
+  assert_int_equal(read_words(logdir, "--agent=ppo", NULL), STATUS_OK);
+  assert_true(options.normalize_images);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_true(options.normalize_images);
+  rewrite_config("normalize_images", NULL);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_true(options.normalize_observations);
+  assert_false(options.normalize_images);
+  assert_string_equal(differences, "");
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", "--normalize_images", NULL), STATUS_MISMATCH);
+}
+
 static void a_new_run_takes_nothing_from_the_folder(void **state) {
   (void)state;
   assert_int_equal(read_words(logdir, "--seed=7", NULL), STATUS_OK);
@@ -498,6 +516,7 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(observations_of_a_run_of_before_stay_as_they_are, setup,
                                       teardown),
+      cmocka_unit_test_setup_teardown(images_of_a_run_of_before_stay_as_they_are, setup, teardown),
       cmocka_unit_test_setup_teardown(a_new_run_takes_nothing_from_the_folder, setup, teardown),
       cmocka_unit_test_setup_teardown(a_folder_without_a_run_is_not_evaluated, setup, teardown),
       cmocka_unit_test_setup_teardown(an_evaluated_run_keeps_what_it_is_about, setup, teardown),
