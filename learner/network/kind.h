@@ -14,7 +14,7 @@
 struct network_kind {
   const char *name;
   bool blind;          /* does not look at its inputs: they are not embedded for it */
-  bool embeds;         /* embeds its inputs by itself: they are not either */
+  bool embeds;         /* likewise, and reads images by convolution, all else by itself */
   bool differentiates; /* backward gives workspace->d_inputs alone, where it is not NULL */
   /* What this kind needs beyond what every kind needs (optional). */
   enum status (*check)(const struct network_config *config, struct error *error);

@@ -86,6 +86,7 @@ static void forget_pointers(struct device_inputs *inputs) {
   inputs->flags = NULL;
   inputs->history = NULL;
   inputs->frame = NULL;
+  inputs->mean = inputs->deviation = NULL;
 }
 
 enum status network_create(struct network **out, const struct network_config *config,

@@ -146,10 +146,10 @@ struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows);
 void network_observer_destroy(struct network_observer *observer);
 enum { NETWORK_IMAGES_SEEN = 512 };
-/* Takes the first `rows` of the inputs, and the first NETWORK_IMAGES_SEEN of their images, into
- * the statistics among the parameters (P), and those of other learners, in the order of their
- * ranks. inputs NULL: this learner has seen none. skipped (1): 0; or NaN: the statistics stay as
- * they are. */
+/* Takes the first `rows` of the inputs, of their images at most NETWORK_IMAGES_SEEN from all over
+ * them, into the statistics among the parameters (P), and those of other learners, in the order of
+ * their ranks. inputs NULL: this learner has seen none. skipped (1): 0; or NaN: the statistics
+ * stay as they are. */
 void network_observe(struct network_observer *observer, real *params, const real *skipped,
                      const struct device_inputs *inputs);
 

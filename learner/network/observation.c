@@ -167,6 +167,7 @@ void observation_backward(struct network_workspace *workspace, real *grads) {
 /* Of the vectors or the images. */
 struct seen {
   int F, rows;   /* F: 0: none are normalised */
+  int stride;    /* every so many rows of a batch are seen */
   real *numbers; /* (rows, F) */
   real *of_rows; /* (2F + 1) of these: means, squared distances from them; whether to skip them */
   real *all;     /* (learners, 2F + 1) what each has in `of_rows`; NULL: there is one learner */
@@ -186,8 +187,12 @@ static real *make_reals(struct device *device, size_t count) {
   return device->ops->alloc(device, count * device->ops->real_bytes);
 }
 
-static void make_seen(struct seen *seen, struct device *device, int F, int rows) {
-  *seen = (struct seen){.F = F, .rows = rows};
+/* At most `most` of the rows of a batch. An odd stride goes round all its windows and steps, of
+ * which there often are powers of two. */
+static void make_seen(struct seen *seen, struct device *device, int F, int rows, int most) {
+  int stride = (rows + most - 1) / most | 1;
+  rows = (rows + stride - 1) / stride;
+  *seen = (struct seen){.F = F, .rows = rows, .stride = stride};
   if (F == 0) return;
   size_t learners = device->peers ? (size_t)device->peers->learners : 0;
   seen->numbers = make_reals(device, (size_t)rows * (size_t)F);
@@ -203,9 +208,8 @@ struct network_observer *network_observer_create(const struct network *network,
   if (vectors + images == 0) return NULL;
   struct network_observer *observer = check_alloc(1, sizeof(*observer));
   *observer = (struct network_observer){.network = network, .device = device};
-  make_seen(&observer->seen[NORMALISED_VECTORS], device, vectors, rows);
-  make_seen(&observer->seen[NORMALISED_IMAGES], device, images,
-            rows < NETWORK_IMAGES_SEEN ? rows : NETWORK_IMAGES_SEEN);
+  make_seen(&observer->seen[NORMALISED_VECTORS], device, vectors, rows, rows);
+  make_seen(&observer->seen[NORMALISED_IMAGES], device, images, rows, NETWORK_IMAGES_SEEN);
   return observer;
 }
 
@@ -284,7 +288,8 @@ void network_observe(struct network_observer *observer, real *params, const real
     const struct seen *seen = &observer->seen[part];
     if (seen->F == 0) continue;
     if (inputs) {
-      const struct device_inputs read = part_of(inputs, part);
+      struct device_inputs read = part_of(inputs, part);
+      read.row_stride *= (size_t)seen->stride;
       see(observer->device, seen, &read);
     }
     if (seen->all)

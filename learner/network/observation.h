@@ -22,7 +22,7 @@ void observation_allocate(struct network_workspace *workspace);
 /* Of y (B, I), which embed has written for `inputs`: its vectors, normalised in place. */
 void observation_normalize(struct network_workspace *workspace, real *y, const real *params,
                            const struct device_inputs *inputs, int B);
-/* Lets the operation image normalise `images`, which are all that it reads. */
+/* Sets mean, deviation and limit of `images`, by which the operation image normalises them. */
 void observation_normalize_images(struct network_workspace *workspace, struct device_inputs *images,
                                   const real *params);
 /* The gradient of the statistics: none. */

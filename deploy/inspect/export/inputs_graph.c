@@ -177,22 +177,49 @@ const char *policy_graph_numbers(struct policy_graph *graph, bool without_images
 
 /* ---- images */
 
-/* Images (batch, stack, shape) of tensor `index`. Frames of zeros, as before an episode, stay. */
-static const char *normalize_frames(struct policy_graph *graph, const char *x, int index, int from,
-                                    const struct onnx_shape *shape) {
+/* The largest number of each frame (batch, stack) of tensor `index`, without its sign. */
+static const char *largest_of_frames(struct policy_graph *graph, int index) {
   struct onnx_graph *onnx = graph->onnx;
+  int stack = stack_of(graph, index), count = graph->run->inputs.tensor[index].count;
+  const char *x = onnx_reshape(onnx, as_floats(graph, index), &ONNX_SHAPE(0, stack, count));
+  const char *largest = onnx_1(onnx, "ReduceMax", onnx_1(onnx, "Abs", x));
+  onnx_attributes(onnx, "axes", (const int64_t[]){2}, 1);
+  onnx_attribute(onnx, "keepdims", 0);
+  return largest;
+}
+
+/* Whether frames are of the episode (batch, stack, 1, 1, 1, 1): the newest is, others are unless
+ * they and all older ones are zeros in all images. */
+static const char *frames_of_episode(struct policy_graph *graph, int stack) {
+  struct onnx_graph *onnx = graph->onnx;
+  const struct device_inputs *in = &graph->run->inputs;
+  const char *newest, *axis, *sum;
+  float *to = onnx_constant(&newest, onnx, NULL, ONNX_FLOAT, &ONNX_SHAPE(1, stack));
+  to[0] = 1;
+  sum = newest;
+  for (int k = 0; k < in->num_tensors; k++)
+    if (images_has(in, k)) sum = onnx_2(onnx, "Add", sum, largest_of_frames(graph, k));
+  *(int64_t *)onnx_constant(&axis, onnx, NULL, ONNX_INT64, &(struct onnx_shape){.rank = 0}) = 1;
+  sum = onnx_2(onnx, "CumSum", sum, axis);
+  onnx_attribute(onnx, "reverse", 1);
+  return onnx_reshape(onnx, onnx_2(onnx, "Greater", sum, onnx_scalar(onnx, 0)),
+                      &ONNX_SHAPE(0, stack, 1, 1, 1, 1));
+}
+
+/* Images (batch, stack, shape) of tensor `index`, those that are not of the episode 0. of_episode:
+ * NULL: all are. */
+static const char *normalize_frames(struct policy_graph *graph, const char *x, int index, int from,
+                                    const struct onnx_shape *shape, const char *of_episode) {
   const struct statistics_of of = {"image/mean", "image/variance", from, NETWORK_IMAGE_LIMIT};
   const char *y = normalize(graph, x, &of, shape, graph->run->inputs.tensor[index].count);
-  if (stack_of(graph, index) == 1) return y;
-  const char *largest = onnx_1(onnx, "ReduceMax", onnx_1(onnx, "Abs", x));
-  onnx_attributes(onnx, "axes", (const int64_t[]){2, 3, 4, 5}, 4);
-  const char *is_there = onnx_2(onnx, "Greater", largest, onnx_scalar(onnx, 0));
-  return onnx_3(onnx, "Where", is_there, y, onnx_scalar(onnx, 0));
+  if (!of_episode) return y;
+  return onnx_3(graph->onnx, "Where", of_episode, y, onnx_scalar(graph->onnx, 0));
 }
 
 /* (batch, stack, channels, height, width): the channels of all planes. before: numbers of the
- * images before this one. */
-static const char *channels_first(struct policy_graph *graph, int index, int before) {
+ * images before this one; of_episode: as above. */
+static const char *channels_first(struct policy_graph *graph, int index, int before,
+                                  const char *of_episode) {
   struct onnx_graph *onnx = graph->onnx;
   const struct device_inputs *in = &graph->run->inputs;
   int stack = stack_of(graph, index), planes = in->tensor[index].planes;
@@ -202,7 +229,8 @@ static const char *channels_first(struct policy_graph *graph, int index, int bef
   const char *x = onnx_reshape(onnx, as_floats(graph, index),
                                &ONNX_SHAPE(0, stack, planes, height, width, channels));
   if (policy_graph_find(graph, "image/mean"))
-    x = normalize_frames(graph, x, index, before, &ONNX_SHAPE(planes, height, width, channels));
+    x = normalize_frames(graph, x, index, before, &ONNX_SHAPE(planes, height, width, channels),
+                         of_episode);
   x = onnx_1(onnx, "Transpose", x);
   onnx_attributes(onnx, "perm", (const int64_t[]){0, 1, 2, 5, 3, 4}, 6);
   return onnx_reshape(onnx, x, &ONNX_SHAPE(0, stack, planes * channels, height, width));
@@ -214,9 +242,12 @@ const char *policy_graph_images(struct policy_graph *graph) {
   const char *part[SPACE_MAX_TENSORS];
   int count = 0, before = 0, stack = in->stack > 1 ? in->stack : 1;
   images_split(&images, NULL, in);
+  const char *of_episode = NULL;
+  if (stack > 1 && policy_graph_find(graph, "image/mean"))
+    of_episode = frames_of_episode(graph, stack);
   for (int k = 0; k < in->num_tensors; k++)
     if (images_has(in, k)) {
-      part[count++] = channels_first(graph, k, before);
+      part[count++] = channels_first(graph, k, before, of_episode);
       before += in->tensor[k].count;
     }
   int64_t channels = (int64_t)stack * device_inputs_channels(&images);

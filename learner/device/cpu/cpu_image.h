@@ -45,6 +45,8 @@ static void stack_frames(float *y, const struct device_inputs *in, int b, int C,
   size_t n = (size_t)pixels * C;
   for (int k = 0; k < stack; k++) {
     const uint8_t *from = row_of_frame(in, b, k);
+    float *to = y + (ptrdiff_t)k * C;
+    int c = 0;
     if (from) from += in->tensor[0].row_offset;
     for (size_t place = 0, some; place < n; place += some) {
       float number[TOGETHER] = {0};
@@ -54,8 +56,10 @@ static void stack_frames(float *y, const struct device_inputs *in, int b, int C,
         normalize_numbers(number, in, place, some);
       }
       for (size_t i = 0; i < some; i++) {
-        size_t p = C == 1 ? place + i : (place + i) / C, c = place + i - p * C;
-        y[(p * stack + k) * C + c] = number[i];
+        to[c] = number[i];
+        if (++c < C) continue;
+        c = 0;
+        to += (ptrdiff_t)stack * C;
       }
     }
   }

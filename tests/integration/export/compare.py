@@ -61,12 +61,20 @@ class Policy:
         return dict(zip(self.outputs, self.session.run(None, feed)))
 
 
-def random_tensor(random, shape, dtype):
+def random_numbers(random, shape, dtype):
     if dtype == np.uint8:
         return random.integers(0, 256, shape).astype(dtype)
     if dtype == np.int32:
         return random.integers(-5, 6, shape).astype(dtype)
     return (random.normal(size=shape) * 3).astype(dtype)
+
+
+def random_tensor(random, shape, dtype):
+    """Of images, which have more than two dimensions, some are black."""
+    x = random_numbers(random, shape, dtype)
+    if len(shape) > 2:
+        x[random.random(shape[0]) < 0.3] = 0
+    return x
 
 
 def options_of(metadata):
@@ -95,6 +103,9 @@ def make_rows(policy, random, T, B):
             stacked = len(shape) > len(policy.space[name])
             assert shape == [stack] * stacked + policy.space[name], (name, shape)
             x = random_tensor(random, [B] + shape[stacked:], dtype)
+            if stacked and not any(other in frames for other in tensors):
+                # An oldest frame that is black in all images cannot be told from none.
+                x = random_numbers(random, [B] + shape[1:], dtype)
             tensors[name] = x
             if stacked:
                 past = frames.get(name, np.zeros([B, stack] + shape[1:], dtype)).copy()

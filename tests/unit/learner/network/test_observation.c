@@ -249,6 +249,40 @@ static void statistics_are_of_what_was_observed(void **state) {
   for (int i = 0; i < 5; i++) check_observed(devices[i]);
 }
 
+/* Of a batch with more rows than count every third is seen. */
+static void images_from_all_over_a_batch_are_seen(void **state) {
+  (void)state;
+  enum { BATCH = 2 * NETWORK_IMAGES_SEEN, SEEN = (BATCH + 2) / 3 };
+  struct world w;
+  void *on_device = open_rows(&w, "nature", IMAGES, "ref");
+  uint8_t *batch = check_alloc(BATCH, ROW);
+  double sum = 0;
+  for (int i = 0; i < BATCH; i++) {
+    ((float *)(batch + (size_t)i * ROW + IMAGE_AT))[1] = (float)i;
+    if (i % 3 == 0) sum += i;
+  }
+  uint8_t *rows_there = w.device->ops->alloc(w.device, (size_t)BATCH * ROW);
+  w.device->ops->upload_bytes(w.device, rows_there, batch, (size_t)BATCH * ROW);
+  device_finish(w.device);
+  w.inputs.observation = rows_there;
+  real *skipped = world_reals(&w, 1);
+  float *after = malloc(w.P * sizeof(float));
+  network_init_parameters(w.network, after, 1);
+  w.device->ops->upload(w.device, w.params, after, w.P);
+  struct network_observer *observer = network_observer_create(w.network, w.device, BATCH);
+  network_observe(observer, w.params, skipped, &w.inputs);
+  w.device->ops->download(w.device, after, w.params, w.P);
+  const float *statistics = after + w.P - statistics_of(IMAGES);
+  assert_true(statistics[1] == SEEN);
+  assert_true(fabs((double)statistics[PIXELS + 1] - sum / SEEN) < 1e-3);
+  network_observer_destroy(observer);
+  w.device->ops->release(w.device, skipped);
+  w.device->ops->release(w.device, rows_there);
+  free(after);
+  free(batch);
+  close_rows(&w, on_device);
+}
+
 static void without_vectors_there_are_none(void **state) {
   (void)state;
   struct network_config config = config_with("impala_shallow", 0, &forms[0]);
@@ -269,6 +303,7 @@ int main(void) {
       cmocka_unit_test(images_are_normalised),
       cmocka_unit_test(images_of_other_networks_stay),
       cmocka_unit_test(statistics_are_of_what_was_observed),
+      cmocka_unit_test(images_from_all_over_a_batch_are_seen),
       cmocka_unit_test(without_vectors_there_are_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

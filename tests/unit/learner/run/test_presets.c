@@ -173,6 +173,31 @@ static void continuous_actions_have_settings_of_their_own(void **state) {
   }
 }
 
+/* Four frames replace the LSTM of ppo on the Atari, of networks that have both. */
+static void atari_by_ppo_stacks_frames(void **state) {
+  (void)state;
+  static const struct {
+    const char *network, *lstm_size;
+    int expected_lstm, expected_frames;
+  } cases[] = {{NULL, NULL, 0, 4},
+               {"nature", NULL, 0, 4},
+               {NULL, "256", 256, 1},
+               {"mlp", NULL, 0, 1},
+               {"lstm", NULL, 64, 1}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("atari");
+    set(&options, "agent", "ppo");
+    if (cases[i].network) set(&options, "network", cases[i].network);
+    if (cases[i].lstm_size) set(&options, "lstm_size", cases[i].lstm_size);
+    learner_options_apply_preset(&options);
+    if (options.lstm_size != cases[i].expected_lstm ||
+        options.frame_stack != cases[i].expected_frames)
+      fail_msg("case %zu: lstm_size %ld, frame_stack %ld", i, (long)options.lstm_size,
+               (long)options.frame_stack);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 /* Agents with a policy normalise observations and values, but in environments whose settings are
  * for numbers as they are. */
 static void policies_normalise_what_they_learn_from(void **state) {
@@ -601,6 +626,7 @@ int main(void) {
       cmocka_unit_test(images_have_fewer_epochs),
       cmocka_unit_test(continuous_actions_have_settings_of_their_own),
       cmocka_unit_test(batches_fit_several_learners),
+      cmocka_unit_test(atari_by_ppo_stacks_frames),
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
