@@ -144,6 +144,8 @@ bool network_normalizes(const struct device_inputs *inputs, int index);
  * else does. NULL where it normalises nothing. rows: of each batch. */
 struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows);
+/* Bytes of device memory that such a one of one learner takes. */
+size_t network_observer_bytes(const struct network *network, const struct device *device, int rows);
 void network_observer_destroy(struct network_observer *observer);
 enum { NETWORK_IMAGES_SEEN = 512 };
 /* Takes the first `rows` of the inputs, of their images at most NETWORK_IMAGES_SEEN from all over

@@ -189,27 +189,41 @@ static real *make_reals(struct device *device, size_t count) {
 
 /* At most `most` of the rows of a batch. An odd stride goes round all its windows and steps, of
  * which there often are powers of two. */
-static void make_seen(struct seen *seen, struct device *device, int F, int rows, int most) {
+static struct seen seen_of(const struct network *network, int part, int rows) {
+  int most = part == NORMALISED_IMAGES ? NETWORK_IMAGES_SEEN : rows;
   int stride = (rows + most - 1) / most | 1;
-  rows = (rows + stride - 1) / stride;
-  *seen = (struct seen){.F = F, .rows = rows, .stride = stride};
-  if (F == 0) return;
+  return (struct seen){.F = network->normalised[part].numbers,
+                       .rows = (rows + stride - 1) / stride,
+                       .stride = stride};
+}
+
+size_t network_observer_bytes(const struct network *network, const struct device *device,
+                              int rows) {
+  size_t reals = 0;
+  for (int part = 0; part < NUM_NORMALISED; part++) {
+    const struct seen seen = seen_of(network, part, rows);
+    if (seen.F) reals += (size_t)seen.rows * (size_t)seen.F + numbers_of_rows(&seen);
+  }
+  return reals * device->ops->real_bytes;
+}
+
+static void allocate_seen(struct seen *seen, struct device *device) {
+  if (seen->F == 0) return;
   size_t learners = device->peers ? (size_t)device->peers->learners : 0;
-  seen->numbers = make_reals(device, (size_t)rows * (size_t)F);
+  seen->numbers = make_reals(device, (size_t)seen->rows * (size_t)seen->F);
   seen->of_rows = make_reals(device, numbers_of_rows(seen));
   if (learners) seen->all = make_reals(device, learners * numbers_of_rows(seen));
 }
 
 struct network_observer *network_observer_create(const struct network *network,
                                                  struct device *device, int rows) {
-  const struct normalised *normalised = network->normalised;
-  int vectors = normalised[NORMALISED_VECTORS].numbers;
-  int images = normalised[NORMALISED_IMAGES].numbers;
-  if (vectors + images == 0) return NULL;
+  if (network_observer_bytes(network, device, rows) == 0) return NULL;
   struct network_observer *observer = check_alloc(1, sizeof(*observer));
   *observer = (struct network_observer){.network = network, .device = device};
-  make_seen(&observer->seen[NORMALISED_VECTORS], device, vectors, rows, rows);
-  make_seen(&observer->seen[NORMALISED_IMAGES], device, images, rows, NETWORK_IMAGES_SEEN);
+  for (int part = 0; part < NUM_NORMALISED; part++) {
+    observer->seen[part] = seen_of(network, part, rows);
+    allocate_seen(&observer->seen[part], device);
+  }
   return observer;
 }
 

@@ -112,9 +112,10 @@ static struct memory_bytes bytes_of_experience(const struct run *run) {
 static double bytes_of_activations(const struct run *run, double steps) {
   size_t bytes =
       network_workspace_bytes(run->network, run->inference_device, run_most_rows(run), false);
-  if (steps > 0)
-    bytes +=
-        network_workspace_bytes(run->network, run->trainer_device, (int)fmin(steps, 1 << 30), true);
+  int rows = (int)fmin(steps, 1 << 30);
+  if (rows > 0)
+    bytes += network_workspace_bytes(run->network, run->trainer_device, rows, true) +
+             network_observer_bytes(run->network, run->trainer_device, rows);
   return (double)bytes;
 }
 
