@@ -93,7 +93,8 @@ size_t network_observation_statistics(const struct network *network, size_t *off
 
 void observation_allocate(struct network_workspace *workspace) {
   const struct normalised *normalised = workspace->network->normalised;
-  workspace->vectors = workspace_reals(workspace, normalised[NORMALISED_VECTORS].numbers);
+  if (normalised[NORMALISED_VECTORS].numbers)
+    workspace->vectors = workspace_reals(workspace, normalised[NORMALISED_VECTORS].numbers);
   int F = normalised[NORMALISED_IMAGES].numbers;
   if (F == 0) return;
   workspace->deviations =

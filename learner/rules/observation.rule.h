@@ -36,14 +36,18 @@
 #endif
 
 #ifdef RULE_BODY
+RULE_FUNCTION num place_deviation(num variance) {
+  return num_sqrt(variance + LEAST_VARIANCE);
+}
+
 /* A number that never varies is 0, and one that did not until now is at the limit. */
 RULE_BODY(normalize) {
-  num deviation = num_sqrt(x->variance + LEAST_VARIANCE);
-  x->normalized = clipped_to((x->number - x->mean) / deviation, -x->limit, x->limit);
+  num distance = (x->number - x->mean) / place_deviation(x->variance);
+  x->normalized = clipped_to(distance, -x->limit, x->limit);
 }
 
 RULE_BODY(deviation_at) {
-  x->deviation = num_sqrt(x->variance + LEAST_VARIANCE);
+  x->deviation = place_deviation(x->variance);
 }
 
 /* From the first number on, so that digits are not lost where the mean is far from 0. */

@@ -11,11 +11,21 @@
 
 /* ---- image */
 
-static void bytes_to_floats(float *y, const uint8_t *x, size_t n) {
-  size_t i = 0;
-  for (; i + W <= n; i += W)
-    store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
-  for (; i < n; i++) y[i] = (float)x[i] * (1.0f / 255);
+/* One tensor's elements as numbers; the bytes need no alignment. */
+static void embed_tensor(float *y, const uint8_t *x, enum dtype dtype, int count) {
+  int i = 0;
+  if (dtype == DTYPE_UINT8) {
+    for (; i + W <= count; i += W)
+      store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
+    for (; i < count; i++) y[i] = (float)x[i] * (1.0f / 255);
+  } else if (dtype == DTYPE_INT32) {
+    const int32_t *whole = (const int32_t *)(const void *)x;
+    for (; i + W <= count; i += W) store(y + i, __builtin_convertvector(load_int(whole + i), vf));
+    for (; i < count; i++) y[i] = (float)whole[i];
+  } else {
+    const float *number = (const float *)(const void *)x;
+    for (; i < count; i += W) store_some(y + i, load_some(number + i, count - i), count - i);
+  }
 }
 
 /* The row that shows frame k of row b, newest first; NULL: nothing does. */
@@ -38,57 +48,38 @@ static void normalize_numbers(float *y, const struct device_inputs *in, size_t p
   }
 }
 
-/* Row b: pixels of C channels from each of its frames, side by side. */
-static void stack_frames(float *y, const struct device_inputs *in, int b, int C, int pixels) {
-  enum { TOGETHER = 256 };
-  int stack = in->stack;
-  size_t n = (size_t)pixels * C;
-  for (int k = 0; k < stack; k++) {
-    const uint8_t *from = row_of_frame(in, b, k);
-    float *to = y + (ptrdiff_t)k * C;
-    int c = 0;
-    if (from) from += in->tensor[0].row_offset;
-    for (size_t place = 0, some; place < n; place += some) {
-      float number[TOGETHER] = {0};
-      some = n - place < TOGETHER ? n - place : TOGETHER;
-      if (from) {
-        bytes_to_floats(number, from + place, some);
-        normalize_numbers(number, in, place, some);
-      }
-      for (size_t i = 0; i < some; i++) {
-        to[c] = number[i];
-        if (++c < C) continue;
-        c = 0;
-        to += (ptrdiff_t)stack * C;
-      }
-    }
-  }
-}
-
-static float element_of(const uint8_t *tensor, enum dtype dtype, size_t i) {
-  if (dtype == DTYPE_UINT8) return (float)tensor[i] * (1.0f / 255);
-  return dtype == DTYPE_INT32 ? (float)((const int32_t *)tensor)[i] : ((const float *)tensor)[i];
-}
-
-/* Every channel of one frame of tensor t, `each` numbers from one pixel to the next; row: NULL:
- * zeros; before: numbers of the tensors before. Returns its channels. */
+/* One frame of tensor t, each of its planes chunk by chunk, `each` numbers from one pixel to the
+ * next; row: NULL: zeros; before: numbers of the tensors before. Returns its channels. */
 static int write_tensor(float *y, const struct device_inputs *in, int t, size_t before,
                         const uint8_t *row, int each) {
+  enum { TOGETHER = 256 };
+  enum dtype dtype = in->tensor[t].dtype;
+  size_t bytes = dtype_bytes(dtype);
   int C = in->tensor[t].channels, planes = in->tensor[t].planes ? in->tensor[t].planes : 1;
-  size_t pixels = (size_t)in->tensor[t].height * in->tensor[t].width, n = pixels * C;
-  for (int c = 0; c < planes * C; c++) {
-    size_t from = c / C * n + c % C;
-    const uint8_t *tensor = row ? row + in->tensor[t].row_offset : NULL;
-    float *to = y + c;
-    for (size_t p = 0; p < pixels; p++, to += each) {
-      *to = tensor ? element_of(tensor, in->tensor[t].dtype, from + p * C) : 0;
-      if (tensor) normalize_numbers(to, in, before + from + p * C, 1);
+  size_t n = (size_t)in->tensor[t].height * in->tensor[t].width * C;
+  for (int plane = 0; plane < planes; plane++) {
+    float *to = y + plane * C;
+    int c = 0;
+    for (size_t i = 0, some; i < n; i += some) {
+      float number[TOGETHER] = {0};
+      size_t place = plane * n + i;
+      some = n - i < TOGETHER ? n - i : TOGETHER;
+      if (row) {
+        embed_tensor(number, row + in->tensor[t].row_offset + place * bytes, dtype, (int)some);
+        normalize_numbers(number, in, before + place, some);
+      }
+      for (size_t j = 0; j < some; j++) {
+        to[c] = number[j];
+        if (++c < C) continue;
+        c = 0;
+        to += each;
+      }
     }
   }
   return planes * C;
 }
 
-/* Images of any kind: channel after channel. */
+/* Images of any kind, side by side in each pixel. */
 static void image_of_any_kind(float *y, const struct device_inputs *in, int B) {
   int stack = in->stack > 1 ? in->stack : 1, each = stack * device_inputs_channels(in);
   size_t n = (size_t)in->tensor[0].height * in->tensor[0].width * each;
@@ -105,20 +96,14 @@ static void image_of_any_kind(float *y, const struct device_inputs *in, int B) {
 static void image(struct device *d, pixel *y_, const struct device_inputs *in, int B) {
   (void)d;
   float *y = (float *)y_;
-  if (!device_inputs_plain_image(in)) {
+  if (in->stack > 1 || !device_inputs_plain_image(in)) {
     image_of_any_kind(y, in, B);
     return;
   }
-  int stack = in->stack > 1 ? in->stack : 1, C = in->tensor[0].channels;
-  int pixels = in->tensor[0].height * in->tensor[0].width;
-  size_t offset = in->tensor[0].row_offset, n = (size_t)pixels * C;
-  for (int b = 0; b < B; b++, y += n * stack) {
-    if (stack > 1) {
-      stack_frames(y, in, b, C, pixels);
-    } else {
-      bytes_to_floats(y, in->observation + b * in->row_stride + offset, n);
-      normalize_numbers(y, in, 0, n);
-    }
+  size_t offset = in->tensor[0].row_offset, n = (size_t)in->tensor[0].count;
+  for (int b = 0; b < B; b++, y += n) {
+    embed_tensor(y, in->observation + b * in->row_stride + offset, DTYPE_UINT8, (int)n);
+    normalize_numbers(y, in, 0, n);
   }
 }
 

@@ -37,23 +37,6 @@ static void copy_rows(struct device *d, real *y, int y_stride, const real *x, in
 
 /* ---- inputs */
 
-/* One tensor's elements as numbers; the bytes need no alignment. */
-static void embed_tensor(float *y, const uint8_t *x, enum dtype dtype, int count) {
-  int i = 0;
-  if (dtype == DTYPE_UINT8) {
-    for (; i + W <= count; i += W)
-      store(y + i, __builtin_convertvector(load_bytes(x + i), vf) * (1.0f / 255));
-    for (; i < count; i++) y[i] = (float)x[i] * (1.0f / 255);
-  } else if (dtype == DTYPE_INT32) {
-    const int32_t *whole = (const int32_t *)(const void *)x;
-    for (; i + W <= count; i += W) store(y + i, __builtin_convertvector(load_int(whole + i), vf));
-    for (; i < count; i++) y[i] = (float)whole[i];
-  } else {
-    const float *number = (const float *)(const void *)x;
-    for (; i < count; i += W) store_some(y + i, load_some(number + i, count - i), count - i);
-  }
-}
-
 static float reward_input(const struct device_inputs *in, int b) {
   float reward = in->reward[b];
   if (in->flags[b] & STEP_FIRST) return 0;
