@@ -238,7 +238,7 @@ def compare_packages(path, parameters, B, seed):
     first, second = acorn.load(path), acorn.load(parameters)
     states, worst = [None, None], 0
     for _ in range(20):
-        raw = {tensor.name: random_tensor(random, (B,) + tensor.shape, tensor.dtype)
+        raw = {tensor.name: random_numbers(random, (B,) + tensor.shape, tensor.dtype)
                for tensor in second.space.tensors}
         if "action_mask" in raw:
             raw["action_mask"] = (random.random(raw["action_mask"].shape) < 0.7).astype(np.uint8)
