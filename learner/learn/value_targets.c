@@ -1,7 +1,6 @@
 #include "learner/learn/value_targets.h"
 
-/* Targets whose mean and deviation the statistics are: fewer than of observations, since returns
- * grow as the policy learns. */
+/* Fewer than of observations, since returns grow as the policy learns. */
 #define MOST_TARGETS (1 << 17)
 
 /* Where no reward is ever met all targets are alike but for noise, which is not to count as much as
@@ -14,7 +13,11 @@ static real *reals(const struct value_targets *self, size_t count) {
 
 void value_targets_init(struct value_targets *self, struct device *device,
                         const struct network *network) {
-  *self = (struct value_targets){.device = device, .network = network, .least = LEAST_DEVIATION};
+  *self = (struct value_targets){.device = device,
+                                 .network = network,
+                                 .most = MOST_TARGETS,
+                                 .least = LEAST_DEVIATION,
+                                 .keeps_values = true};
   self->next = reals(self, NETWORK_VALUE_STATISTICS);
   self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
   self->advantage_deviation = reals(self, 1);
@@ -30,6 +33,12 @@ void value_targets_deinit(struct value_targets *self) {
   void *all[] = {self->next, self->advantage_deviation, self->mean, self->spread, self->schedule};
   for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
     if (all[i]) self->device->ops->release(self->device, all[i]);
+}
+
+void value_targets_of_batch(struct value_targets *self, float least) {
+  self->most = 0;
+  self->least = least;
+  self->keeps_values = false;
 }
 
 /* Of numbers (T, N). */
@@ -70,7 +79,7 @@ void value_targets_measure(struct value_targets *self, const real *params, const
                                            .next_count = self->next,
                                            .next_mean = device_at(device, self->next, 1),
                                            .next_deviation = device_at(device, self->next, 2),
-                                           .most = MOST_TARGETS,
+                                           .most = self->most,
                                            .least = self->least};
   device->ops->run_rule(device, RULE_merge_targets, &merge.run);
 }
@@ -89,5 +98,6 @@ void value_targets_measure_advantages(struct value_targets *self, const real *ad
 
 void value_targets_adopt(struct value_targets *self, real *params, const real *skipped) {
   if (network_value_statistics(self->network, self->device, params))
-    network_rescale_value(self->network, self->device, params, self->next, skipped);
+    network_rescale_value(self->network, self->device, params, self->next, skipped,
+                          self->keeps_values);
 }

@@ -18,13 +18,20 @@ struct value_targets {
   const real *deviation;     /* (1) of these: what errors of values are divided by */
   real *advantage_deviation; /* (1) what advantages are divided by */
   real *mean, *spread;       /* sums over the targets; NULL where the value is not scaled */
-  float least;               /* deviation of the targets; may be changed after init */
+  float most;                /* targets whose mean and deviation the statistics are */
+  float least;               /* deviation of the targets */
+  bool keeps_values;         /* where the statistics move */
   void *schedule;            /* for rules that do not look at it; likewise */
 };
 
 void value_targets_init(struct value_targets *self, struct device *device,
                         const struct network *network);
 void value_targets_deinit(struct value_targets *self);
+
+/* After init: the statistics are of the batch alone, and values follow them. For targets that fall
+ * by orders of magnitude: running statistics would remember large ones, and a layer that kept its
+ * values would have weights, and gradients, as many times larger. */
+void value_targets_of_batch(struct value_targets *self, float least);
 
 /* From the targets (T, N) of the steps that count by flags (T, N), and the statistics in params. */
 void value_targets_measure(struct value_targets *self, const real *params, const real *targets,

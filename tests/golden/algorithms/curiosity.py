@@ -10,7 +10,8 @@ alone, less its running mean and over its running deviation (of the root of vari
 +-5), which steps 0 to T - 1 of the batch join behind each update, there are
   rnd_target     hidden0 (128 relu), head (64), never trained
   rnd_predictor  hidden0, hidden1 (128 relu each), head (64)
-  rnd_value      hidden0, hidden1, head (1), on the scale of its targets (PopArt, as in ppo.py)
+  rnd_value      hidden0, hidden1, head (1), times the deviation of the last batch's targets, plus
+                 their mean
 The novelty of step t is the mean squared difference of the first two at observation t + 1, rounded
 to float32. Its advantages (lambda as that of rewards) go on over terminal states and not over
 truncated steps; over the deviation of their targets, and times 1, they join those of rewards, over
@@ -43,7 +44,7 @@ import ppo
 from ppo import A, MINIBATCHES, N, SEED, T, TRUNCATED
 
 PURPOSE, H, FEATURES, OBSERVATION, SHARE, LIMIT = 9, 128, 64, 4, 0.5, 5
-DISCOUNT, INTRINSIC, EXTRINSIC, LEAST = 0.96875, 1, 2, 1e-4
+DISCOUNT, INTRINSIC, EXTRINSIC, LEAST = 0.96875, 1, 2, 1e-6
 LAYERS = {"target": (H, FEATURES), "predictor": (H, H, FEATURES), "value": (H, H, 1)}
 
 
@@ -108,10 +109,9 @@ def joined(statistics, numbers):
     return total, next_mean, squares / total
 
 
-def joined_targets(statistics, targets):
-    count, mean, deviation = statistics
-    count, mean, variance = joined((count, mean, deviation**2), targets)
-    return count, mean, max(variance.sqrt(), torch.tensor(LEAST))
+def scale_of(targets):
+    """As statistics of a value: of none before, their mean and deviation."""
+    return 0, targets.mean(), max(targets.std(correction=0), torch.tensor(LEAST))
 
 
 def measure_a2c(world, params, old):
@@ -153,7 +153,7 @@ def prepare(world, params, number):
     counts = world["flags"][:T] & TRUNCATED == 0
     old = {"value": values, "target": values[:T] + advantage,
            "intrinsic_target": intrinsic_values[:T] + intrinsic, "deviation": 1}
-    old["next_returns"] = joined_targets(world["returns"], old["intrinsic_target"][counts])
+    old["next_returns"] = scale_of(old["intrinsic_target"][counts])
     if world["ppo"]:
         old["statistics"] = ppo.joined(world["statistics"], old["target"][counts])
         old["deviation"] = old["statistics"][2]
@@ -167,11 +167,6 @@ def prepare(world, params, number):
 def settle(world, params, old):
     if world["ppo"]:
         ppo.adopt(world, params, old["statistics"])
-    (_, mean, deviation), (_, next_mean, next_deviation) = world["returns"], old["next_returns"]
-    w, b = params["rnd_value/head/w"], params["rnd_value/head/b"]
-    with torch.no_grad():
-        w *= deviation / next_deviation
-        b.copy_((deviation * b + mean - next_mean) / next_deviation)
     world["returns"] = old["next_returns"]
     world["seen"] = joined(world["seen"], world["observation"][:T].reshape(-1, OBSERVATION))
 

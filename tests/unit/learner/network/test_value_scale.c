@@ -55,7 +55,7 @@ static void check_preserved(const struct form *form, const char *device) {
   w.device->ops->upload(w.device, to, next, NETWORK_VALUE_STATISTICS);
   for (int skips = 1; skips >= 0; skips--) {
     device_fill(w.device, skipped, skips ? NAN : 0, 1);
-    network_rescale_value(w.network, w.device, w.params, to, skipped);
+    network_rescale_value(w.network, w.device, w.params, to, skipped, true);
     w.device->ops->weights_changed(w.device);
     world_heads(&w, after);
     size_t numbers = (size_t)(ROWS * w.stride);
@@ -71,6 +71,25 @@ static void check_preserved(const struct form *form, const char *device) {
   world_close(&w);
 }
 
+/* What a value stood for in the deviations before, it stands for in the next ones. */
+static void check_followed(const struct form *form, const char *device) {
+  struct world w;
+  float expected[MAX_NUMBERS], after[MAX_NUMBERS];
+  open_scaled(&w, "mlp", form, true, device);
+  world_heads(&w, expected);
+  for (int i = form->head_size; i < ROWS * w.stride; i += w.stride)
+    expected[i] = next[2] * (expected[i] - now[1]) / now[2] + next[1];
+  real *to = world_reals(&w, NETWORK_VALUE_STATISTICS), *skipped = world_reals(&w, 1);
+  w.device->ops->upload(w.device, to, next, NETWORK_VALUE_STATISTICS);
+  device_fill(w.device, skipped, 0, 1);
+  network_rescale_value(w.network, w.device, w.params, to, skipped, false);
+  world_heads(&w, after);
+  world_expect_close(after, expected, (size_t)(ROWS * w.stride), tolerance_of(device), device);
+  w.device->ops->release(w.device, to);
+  w.device->ops->release(w.device, skipped);
+  world_close(&w);
+}
+
 static void values_stand_for_more_and_stay(void **state) {
   (void)state;
   static const char *const devices[] = {"ref_double", "ref", "cpu", "guarded", "cuda"};
@@ -79,6 +98,7 @@ static void values_stand_for_more_and_stay(void **state) {
     if (!has_a_value(&forms[i / 5])) continue;
     check_outputs(&forms[i / 5], devices[i % 5]);
     check_preserved(&forms[i / 5], devices[i % 5]);
+    check_followed(&forms[i / 5], devices[i % 5]);
   }
 }
 
