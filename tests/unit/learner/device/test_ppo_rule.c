@@ -142,6 +142,26 @@ static void advantages_are_normalised_over_the_steps_that_count(void **state) {
   device_destroy(w.device);
 }
 
+/* Those of no reward: they differ by no more than values err. */
+static void small_advantages_stay_small(void **state) {
+  (void)state;
+  struct world w, divided;
+  open_world(&w, 1, INFINITY);
+  open_world(&divided, 1, INFINITY);
+  w.rule.kl_cost = divided.rule.kl_cost = 0;
+  for (int i = 0; i < STEPS; i++) divided.in[ADVANTAGE][i] *= 1e-4;
+  run(&w);
+  run(&divided);
+  double spread = sqrt(w.spread[SUM_SPREAD] / (w.sums[SUM_STEPS] - 1));
+  assert_true(spread > 0.01 && spread * 1e-4 < 0.01);
+  for (int i = 0; i < STEPS; i++) {
+    double expected = w.out[D_LOG_PROB][i] * spread * 1e-4 / 0.01;
+    assert_true(fabs(divided.out[D_LOG_PROB][i] - expected) <= 1e-6 * fabs(expected));
+  }
+  device_destroy(w.device);
+  device_destroy(divided.device);
+}
+
 /* What is divided by the deviation is what has been divided before. */
 static void a_deviation_is_a_unit(void **state) {
   (void)state;
@@ -202,6 +222,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(gradients_match_finite_differences),
       cmocka_unit_test(advantages_are_normalised_over_the_steps_that_count),
+      cmocka_unit_test(small_advantages_stay_small),
       cmocka_unit_test(a_deviation_is_a_unit),
       cmocka_unit_test(an_advantage_alone_is_divided_by_the_deviation),
       cmocka_unit_test(few_steps_are_finite),
