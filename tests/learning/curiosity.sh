@@ -18,8 +18,8 @@ opens() {
 }
 for seed in "$@"; do
   agent=ppo
-  opens "$seed" rnd 150k ">=" 0.95
+  opens "$seed" rnd 600k ">=" 0.95 --target_return=0.95
   opens "$seed" none 150k "<=" 0
 done
-for agent in a2c vtrace; do opens "$1" rnd 300k ">=" 0.95 --target_return=0.95; done
+for agent in a2c vtrace; do opens "$1" rnd 600k ">=" 0.95 --target_return=0.95; done
 exit $failed
