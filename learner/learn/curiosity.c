@@ -354,6 +354,8 @@ void curiosity_gradient(struct curiosity *self, real *gradient, real *sums, cons
   struct sight *sight = part->row ? see_part(self, params, part) : &self->all;
   size_t steps = (size_t)(self->T * sight->N);
   bool sums_over_time = algorithm_sums_over_time(self->options);
+  const real *now = network_value_statistics(self->network[VALUE], device,
+                                             device_at_const(device, params, self->at[VALUE]));
   const struct curiosity_rule rule = {
       .run = {.rows = steps,
               .N = sight->N,
@@ -365,7 +367,10 @@ void curiosity_gradient(struct curiosity *self, real *gradient, real *sums, cons
       .uniform = part->row ? self->part_uniform : self->uniform,
       .value = sight->head[VALUE],
       .target = part->row ? self->part_target : self->target,
-      .deviation = self->returns.deviation,
+      .mean = device_at_const(device, now, 1),
+      .deviation = device_at_const(device, now, 2),
+      .next_mean = device_at_const(device, self->returns.next, 1),
+      .next_deviation = self->returns.deviation,
       .d_novelty = self->d_novelty,
       .d_value = self->d_value,
       .share = (float)self->options->curiosity.predictor_share,

@@ -38,6 +38,6 @@ struct ppo_options {
             "rate by 1.5, one with less than half multiplies it; it stays between 0.01 and 1 of " \
             "what it would be without; 0: it is not adapted"),                                    \
       BOOL("normalize_advantages", at.normalize_advantages, "true", PPO_HEADING,                  \
-           "advantages of a minibatch to mean 0 and deviation 1")
+           "advantages of a minibatch to mean 0, over their deviation, at least 0.01")
 
 #endif

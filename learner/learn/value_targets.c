@@ -97,7 +97,7 @@ void value_targets_measure_advantages(struct value_targets *self, const real *ad
 }
 
 void value_targets_adopt(struct value_targets *self, real *params, const real *skipped) {
-  if (network_value_statistics(self->network, self->device, params))
-    network_rescale_value(self->network, self->device, params, self->next, skipped,
-                          self->keeps_values);
+  if (!network_value_statistics(self->network, self->device, params)) return;
+  (self->keeps_values ? network_rescale_value : network_set_value_statistics)(
+      self->network, self->device, params, self->next, skipped);
 }

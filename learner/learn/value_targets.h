@@ -1,7 +1,8 @@
-/* Targets of values on one scale: the running mean and deviation that they have with those of a
- * batch, by whose deviation the errors of values are divided in its update. The network adopts them
- * behind the update's passes. Advantages have a deviation of their own, of the batch. Where the
- * network does not scale its value (network_value_statistics) both are 1 and nothing else happens.
+/* Targets of values on one scale: the mean and deviation that they have with those of a batch,
+ * running ones or of it alone, by whose deviation the errors of values are divided in its update.
+ * The network adopts them behind the update's passes. Advantages have a deviation of their own, of
+ * the batch. Where the network does not scale its value (network_value_statistics) both are 1 and
+ * nothing else happens.
  * Upstream: actor_critic.h, actor_critic.c, ppo.c. Downstream: learner/network.
  * Thread: the trainer's. Source: van Hasselt et al. 2016; with an actor-critic: Hessel et al. 2019,
  * section 3. */
@@ -18,9 +19,9 @@ struct value_targets {
   const real *deviation;     /* (1) of these: what errors of values are divided by */
   real *advantage_deviation; /* (1) what advantages are divided by */
   real *mean, *spread;       /* sums over the targets; NULL where the value is not scaled */
-  float most;                /* targets whose mean and deviation the statistics are */
+  float most;                /* targets before a batch that count beside it */
   float least;               /* deviation of the targets */
-  bool keeps_values;         /* where the statistics move */
+  bool keeps_values;         /* values stay where the statistics move */
   void *schedule;            /* for rules that do not look at it; likewise */
 };
 
@@ -30,7 +31,8 @@ void value_targets_deinit(struct value_targets *self);
 
 /* After init: the statistics are of the batch alone, and values follow them. For targets that fall
  * by orders of magnitude: running statistics would remember large ones, and a layer that kept its
- * values would have weights, and gradients, as many times larger. */
+ * values would have weights, and gradients, as many times larger. A loss of them has to be that of
+ * the number that becomes a value with these statistics, as curiosity.rule.h has it. */
 void value_targets_of_batch(struct value_targets *self, float least);
 
 /* From the targets (T, N) of the steps that count by flags (T, N), and the statistics in params. */

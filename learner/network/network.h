@@ -164,10 +164,13 @@ size_t network_observation_statistics(const struct network *network, size_t *off
 enum { NETWORK_VALUE_STATISTICS = 3 };
 const real *network_value_statistics(const struct network *network, const struct device *device,
                                      const real *params);
-/* The next ones take their place; keeps_values: and the head's last layer moves so that all values
- * stay as they are. skipped (1): as of network_observe. Where the value is scaled. */
+/* The next ones take their place, and the head's last layer moves so that all values stay as they
+ * are. skipped (1): as of network_observe. Where the value is scaled. */
 void network_rescale_value(const struct network *network, struct device *device, real *params,
-                           const real *next, const real *skipped, bool keeps_values);
+                           const real *next, const real *skipped);
+/* They take their place, and values follow them. */
+void network_set_value_statistics(const struct network *network, struct device *device,
+                                  real *params, const real *next, const real *skipped);
 
 /* Gradient (P, overwritten) for dhead (T*N, stride), which is used as scratch. Call after
  * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the

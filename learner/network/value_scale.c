@@ -59,8 +59,8 @@ void value_scale_backward(struct network_workspace *workspace, real *grads, cons
 }
 
 /* `rows` numbers, `stride` apart, in place. */
-static void rescale_numbers(struct device *device, real *number, int stride, int rows, float shift,
-                            const real *now, const real *next, const real *skipped) {
+static void rescale(struct device *device, real *number, int stride, int rows, float shift,
+                    const real *now, const real *next, const real *skipped) {
   const struct rescale_value_rule rule = {
       .run = {.rows = (size_t)rows},
       .number = {.x = number, .stride = stride},
@@ -74,22 +74,22 @@ static void rescale_numbers(struct device *device, real *number, int stride, int
   device->ops->run_rule(device, RULE_rescale_value, &rule.run);
 }
 
-/* Of the layer that gives values, so that they stay. */
-static void rescale_layer(const struct network *network, struct device *device, real *params,
-                          const real *now, const real *next, const real *skipped) {
+void network_rescale_value(const struct network *network, struct device *device, real *params,
+                           const real *next, const real *skipped) {
   const struct dense *layer;
   size_t column = (size_t)head_value_layer(network, &layer);
   real *weight = device_at(device, params, network->parameter[layer->weight].offset),
-       *bias = device_at(device, params, network->parameter[layer->bias].offset);
-  rescale_numbers(device, device_at(device, weight, column), layer->outputs, layer->inputs, 0, now,
-                  next, skipped);
-  rescale_numbers(device, device_at(device, bias, column), 1, 1, 1, now, next, skipped);
+       *bias = device_at(device, params, network->parameter[layer->bias].offset),
+       *now = device_at(device, params, place(network, COUNT));
+  rescale(device, device_at(device, weight, column), layer->outputs, layer->inputs, 0, now, next,
+          skipped);
+  rescale(device, device_at(device, bias, column), 1, 1, 1, now, next, skipped);
+  network_set_value_statistics(network, device, params, next, skipped);
 }
 
-void network_rescale_value(const struct network *network, struct device *device, real *params,
-                           const real *next, const real *skipped, bool keeps_values) {
+void network_set_value_statistics(const struct network *network, struct device *device,
+                                  real *params, const real *next, const real *skipped) {
   real *now = device_at(device, params, place(network, COUNT));
-  if (keeps_values) rescale_layer(network, device, params, now, next, skipped);
   const struct replace_rule rule = {.run = {.rows = NETWORK_VALUE_STATISTICS},
                                     .before = now,
                                     .next = next,

@@ -1,6 +1,6 @@
-/* Values on one scale: the head's value v stands for deviation v + mean, by running statistics of
- * the targets of values. They are parameters without gradient, as those of observations are
- * (observation.h). Outside of the network values are what v stands for.
+/* Values on one scale: the head's value v stands for deviation v + mean, by statistics of the
+ * targets of values (learner/learn/value_targets.h). They are parameters without gradient, as those
+ * of observations are (observation.h). Outside of the network values are what v stands for.
  * Private to learner/network but for network.h. Thread: as in network.h. Upstream: network.c.
  * Source: van Hasselt et al. 2016. */
 #ifndef ACORN_LEARNER_NETWORK_VALUE_SCALE_H

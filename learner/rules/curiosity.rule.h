@@ -32,9 +32,14 @@
 #define CONSTANTS_OF_join_advantages(X) X(extrinsic_weight) X(intrinsic_weight)
 
 /* The losses. novelty: of the step that follows; uniform: of those below `share` the predictor
- * learns; value, target: intrinsic, whose deviation makes the novelty a reward. */
+ * learns; value, target: intrinsic. mean, deviation: what the value is made with, of the batch
+ * before; those of this batch's targets take their place behind the update, so the value learns to
+ * be right with these. */
 #define INPUTS_OF_curiosity(X) \
-  X(novelty, FLOAT) X(uniform, FLOAT) X(value, REAL) X(target, REAL) X(deviation, ONE)
+  X(novelty, FLOAT)            \
+  X(uniform, FLOAT)            \
+  X(value, REAL)               \
+  X(target, REAL) X(mean, ONE) X(deviation, ONE) X(next_mean, ONE) X(next_deviation, ONE)
 #define OUTPUTS_OF_curiosity(X) X(d_novelty, REAL) X(d_value, REAL)
 #define SUMS_OF_curiosity(X)        \
   X(CURIOSITY_REWARD, reward)       \
@@ -75,10 +80,11 @@ RULE_BODY(join_advantages) {
 
 RULE_BODY(curiosity) {
   num weight = num_where_less(x->uniform, x->share, num_of(1) / x->share, num_of(0));
-  num error = (x->value - x->target) / x->deviation;
+  num normalised_value = (x->value - x->mean) / x->deviation;
+  num error = normalised_value - (x->target - x->next_mean) / x->next_deviation;
   x->d_novelty = x->scale * weight;
   x->d_value = x->scale * x->baseline_cost * error / x->deviation;
-  x->reward = x->novelty / x->deviation;
+  x->reward = x->novelty / x->next_deviation;
   x->loss = weight * x->novelty;
   x->value_loss = 0.5f * error * error;
 }

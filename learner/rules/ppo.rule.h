@@ -74,14 +74,14 @@ RULE_BODY(step_spread) {
 
 /* Where no reward is ever met advantages are noise of the values; over its own deviation it would
  * lead the policy into a corner before the first. As learner/learn/value_targets.c for a2c. */
-#define LEAST_SPREAD 1e-2f
+#define LEAST_OF_ADVANTAGES 1e-2f
 
-/* Less its mean, over the unbiased estimate of its deviation, or LEAST_SPREAD if that is larger;
+/* Less its mean, over the unbiased estimate of its deviation, or the least if that is larger;
  * one alone, which has none, over that of the targets. */
 RULE_FUNCTION num normalised(num advantage, num steps, num total, num squares, num deviation) {
   num variance = mean_of_steps(squares, steps - 1);
-  num spread = num_sqrt(variance), least = num_of(LEAST_SPREAD);
-  num divisor = num_where_less(spread, least, least, spread);
+  num own = num_sqrt(variance), least = num_of(LEAST_OF_ADVANTAGES);
+  num divisor = num_where_less(own, least, least, own);
   num moved = (advantage - mean_of_steps(total, steps)) / divisor;
   return num_where_less(num_of(1), steps, moved, advantage / deviation);
 }

@@ -14,7 +14,7 @@
 
 /* The statistics of the targets so far and of those of a batch: their number (0: nothing changes),
  * their sum, the sum of their squared distances from their mean. The count stays at `most`, see
- * merge_moments; the deviation is at least `least`. */
+ * merge_moments, 0: of the batch alone; the deviation is at least `least`. */
 #define INPUTS_OF_merge_targets(X) \
   X(steps, REAL) X(total, REAL) X(squares, REAL) X(count, REAL) X(mean, REAL) X(deviation, REAL)
 #define OUTPUTS_OF_merge_targets(X) X(next_count, REAL) X(next_mean, REAL) X(next_deviation, REAL)
@@ -61,8 +61,11 @@ RULE_BODY(deviation) {
 
 RULE_BODY(merge_targets) {
   num one = num_of(1), zero = num_of(0), steps = num_max(x->steps, one);
-  struct statistics before = {x->count, x->mean, x->deviation * x->deviation};
-  struct statistics next = joined(before, steps, x->total / steps, x->squares, x->most);
+  num count = num_min(x->count, x->most), batch_mean = x->total / steps;
+  /* Of none: beside a large number that counts for nothing a small one would lose digits. */
+  num mean = num_where_equal(count, zero, batch_mean, x->mean);
+  struct statistics before = {count, mean, x->deviation * x->deviation};
+  struct statistics next = joined(before, steps, batch_mean, x->squares, x->most);
   num deviation = deviation_of(next.variance, x->least);
   x->next_count = num_where_equal(x->steps, zero, x->count, next.count);
   x->next_mean = num_where_equal(x->steps, zero, x->mean, next.mean);

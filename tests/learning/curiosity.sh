@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Curiosity finds a reward that acting at random does not: ppo, a2c and vtrace open a combination
 # lock (curiosity_lock.py) with --curiosity=rnd, by the mean of the last 100 episodes of training;
-# ppo has never opened it without.
+# ppo has never opened it without. a2c and vtrace: with the first of the seeds.
 # Usage: tests/learning/curiosity.sh [SEED ...] (default $SEEDS, or 1 2 3)
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -18,8 +18,8 @@ opens() {
 }
 for seed in "$@"; do
   agent=ppo
-  opens "$seed" rnd 600k ">=" 0.95 --target_return=0.95
-  opens "$seed" none 150k "<=" 0
+  opens "$seed" rnd 300k ">=" 0.95 --target_return=0.95
+  opens "$seed" none 300k "<=" 0
 done
-for agent in a2c vtrace; do opens "$1" rnd 600k ">=" 0.95 --target_return=0.95; done
+for agent in a2c vtrace; do opens "$1" rnd 300k ">=" 0.95 --target_return=0.95; done
 exit $failed

@@ -11,7 +11,8 @@ alone, less its running mean and over its running deviation (of the root of vari
   rnd_target     hidden0 (128 relu), head (64), never trained
   rnd_predictor  hidden0, hidden1 (128 relu each), head (64)
   rnd_value      hidden0, hidden1, head (1), times the deviation of the last batch's targets, plus
-                 their mean
+                 their mean; it learns what gives this batch's targets with the mean and deviation
+                 of these
 The novelty of step t is the mean squared difference of the first two at observation t + 1, rounded
 to float32. Its advantages (lambda as that of rewards) go on over terminal states and not over
 truncated steps; over the deviation of their targets, and times 1, they join those of rewards, over
@@ -135,9 +136,11 @@ def measure(world, params, old, windows, epoch):
         loss, sums, steps = measure_a2c(world, params, old)
     counts = world["flags"][:T, windows] & TRUNCATED == 0
     novelty, values = look(world, params, windows)
-    unit, drawn = old["next_returns"][2], old["uniform"][epoch][:, windows] < SHARE
+    drawn = old["uniform"][epoch][:, windows] < SHARE
+    (_, mean, deviation), (_, next_mean, unit) = world["returns"], old["next_returns"]
     predictor = (novelty * drawn / SHARE)[counts]
-    error = ((values[:T] - old["intrinsic_target"][:, windows]) / unit)[counts]
+    target = (old["intrinsic_target"][:, windows] - next_mean) / unit
+    error = ((values[:T] - mean) / deviation - target)[counts]
     loss = loss + (predictor + ppo.BASELINE * 0.5 * error**2).mean()
     more = torch.stack([x.detach().sum() for x in (novelty[counts] / unit, predictor, 0.5 * error**2)])
     return loss, torch.cat([sums, more]), steps

@@ -185,7 +185,7 @@ def measure(world, params, windows, old):
     log_prob, entropy = log_prob[counts], entropy[counts]
     value_now, value_old = values[counts], old["value"][:T][:, windows][counts]
     target, advantage = old["target"][:, windows][counts], old["advantage"][:, windows][counts]
-    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    advantage = (advantage - advantage.mean()) / max(advantage.std(), torch.tensor(0.01))
     log_ratio = log_prob - world["behaviour"][:T, windows][counts]
     ratio = log_ratio.exp()
     assert ((ratio - 1).abs() - CLIP).abs().min() > 1e-4, "a ratio is close to its clip"

@@ -116,6 +116,45 @@ static void borders_are_finite(void **state) {
   testing_each_device(check_borders);
 }
 
+/* Of a batch alone, whatever was before: targets that fall by orders of magnitude, all alike. */
+static void check_batch_alone(struct testing *t) {
+  struct world w;
+  uint64_t random = 5;
+  uint8_t flags[STEPS] = {STEP_TRUNCATED};
+  const float before[] = {WINDOW, 50, 20}, scale[] = {100, 1e-2f, 0};
+  open_world(&w, t);
+  value_targets_of_batch(&w.targets, 1e-6f);
+  network_set_value_statistics(w.network, t->device, w.params,
+                               testing_upload(t, before, NETWORK_VALUE_STATISTICS), w.skipped);
+  for (int b = 0; b < 3; b++) {
+    float *target = testing_floats(&random, STEPS, 1);
+    double sum = 0, squares = 0, count = STEPS - 1;
+    for (int i = 0; i < STEPS; i++) {
+      target[i] = scale[b] * (target[i] + 2);
+      if (i > 0) sum += (double)target[i], squares += (double)target[i] * (double)target[i];
+    }
+    value_targets_measure(&w.targets, w.params, testing_upload(t, target, STEPS),
+                          testing_bytes(t, flags, sizeof flags), T, N);
+    value_targets_adopt(&w.targets, w.params, w.skipped);
+    float *got = testing_back(t, network_value_statistics(w.network, t->device, w.params),
+                              NETWORK_VALUE_STATISTICS);
+    double mean = sum / count, deviation = sqrt(fmax(1e-12, squares / count - mean * mean));
+    const double expected[] = {0, mean, deviation};
+    for (int k = 0; k < NETWORK_VALUE_STATISTICS; k++)
+      if (!(fabs((double)got[k] - expected[k]) <= 1e-4 * fabs(expected[k])))
+        fail_msg("%s, batch %d: statistic %d is %.9g, not %.9g", t->device->description, b, k,
+                 (double)got[k], expected[k]);
+    free(got);
+    free(target);
+  }
+  close_world(&w);
+}
+
+static void statistics_of_a_batch_forget(void **state) {
+  (void)state;
+  testing_each_device(check_batch_alone);
+}
+
 /* Of the advantages of one batch, whatever was before; a deviation that is not 0. */
 static void check_advantages(struct testing *t) {
   struct world w;
@@ -173,6 +212,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(statistics_are_of_the_targets_that_count),
       cmocka_unit_test(borders_are_finite),
+      cmocka_unit_test(statistics_of_a_batch_forget),
       cmocka_unit_test(advantages_have_their_own_deviation),
       cmocka_unit_test(without_statistics_the_unit_is_1),
   };

@@ -1,5 +1,6 @@
 /* Values on a scale of running statistics: what they stand for, gradients by finite differences,
- * and that outputs stay where the statistics move, on every device and with every form of a head.
+ * and that outputs stay where the statistics move, or follow them, on every device and with every
+ * form of a head.
  */
 #include "tests/unit/learner/network/head_world.h"
 #include "tests/unit/support/emulated_cuda.h"
@@ -55,7 +56,7 @@ static void check_preserved(const struct form *form, const char *device) {
   w.device->ops->upload(w.device, to, next, NETWORK_VALUE_STATISTICS);
   for (int skips = 1; skips >= 0; skips--) {
     device_fill(w.device, skipped, skips ? NAN : 0, 1);
-    network_rescale_value(w.network, w.device, w.params, to, skipped, true);
+    network_rescale_value(w.network, w.device, w.params, to, skipped);
     w.device->ops->weights_changed(w.device);
     world_heads(&w, after);
     size_t numbers = (size_t)(ROWS * w.stride);
@@ -82,7 +83,7 @@ static void check_followed(const struct form *form, const char *device) {
   real *to = world_reals(&w, NETWORK_VALUE_STATISTICS), *skipped = world_reals(&w, 1);
   w.device->ops->upload(w.device, to, next, NETWORK_VALUE_STATISTICS);
   device_fill(w.device, skipped, 0, 1);
-  network_rescale_value(w.network, w.device, w.params, to, skipped, false);
+  network_set_value_statistics(w.network, w.device, w.params, to, skipped);
   world_heads(&w, after);
   world_expect_close(after, expected, (size_t)(ROWS * w.stride), tolerance_of(device), device);
   w.device->ops->release(w.device, to);
