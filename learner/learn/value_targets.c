@@ -3,10 +3,6 @@
 /* Fewer than of observations, since returns grow as the policy learns. */
 #define MOST_TARGETS (1 << 17)
 
-/* Where no reward is ever met all targets are alike but for noise, which is not to count as much as
- * rewards would; so are advantages. */
-#define LEAST_DEVIATION 1e-2f
-
 static real *reals(const struct value_targets *self, size_t count) {
   return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
 }
@@ -16,7 +12,7 @@ void value_targets_init(struct value_targets *self, struct device *device,
   *self = (struct value_targets){.device = device,
                                  .network = network,
                                  .most = MOST_TARGETS,
-                                 .least = LEAST_DEVIATION,
+                                 .least = LEAST_DEVIATION_OF_RETURNS,
                                  .keeps_values = true};
   self->next = reals(self, NETWORK_VALUE_STATISTICS);
   self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
@@ -92,12 +88,14 @@ void value_targets_measure_advantages(struct value_targets *self, const real *ad
                                       .steps = device_at(self->device, self->mean, SUM_STEPS),
                                       .squares = device_at(self->device, self->spread, SUM_SPREAD),
                                       .deviation = self->advantage_deviation,
-                                      .least = LEAST_DEVIATION};
+                                      .least = LEAST_DEVIATION_OF_RETURNS};
   self->device->ops->run_rule(self->device, RULE_deviation, &rule.run);
 }
 
 void value_targets_adopt(struct value_targets *self, real *params, const real *skipped) {
   if (!network_value_statistics(self->network, self->device, params)) return;
-  (self->keeps_values ? network_rescale_value : network_set_value_statistics)(
-      self->network, self->device, params, self->next, skipped);
+  if (self->keeps_values)
+    network_rescale_value(self->network, self->device, params, self->next, skipped);
+  else
+    network_set_value_statistics(self->network, self->device, params, self->next, skipped);
 }

@@ -72,17 +72,18 @@ RULE_BODY(step_spread) {
   x->squares = difference * difference;
 }
 
-/* Where no reward is ever met advantages are noise of the values; over its own deviation it would
- * lead the policy into a corner before the first. As learner/learn/value_targets.c for a2c. */
-#define LEAST_OF_ADVANTAGES 1e-2f
+/* At least `least`; NaN stays. */
+RULE_FUNCTION num deviation_of(num variance, num least) {
+  num deviation = num_sqrt(variance);
+  return num_where_less(deviation, least, least, deviation);
+}
 
-/* Less its mean, over the unbiased estimate of its deviation, or the least if that is larger;
- * one alone, which has none, over that of the targets. */
+/* Less its mean, over the unbiased estimate of its deviation; one alone, which has none, over that
+ * of the targets. */
 RULE_FUNCTION num normalised(num advantage, num steps, num total, num squares, num deviation) {
   num variance = mean_of_steps(squares, steps - 1);
-  num own = num_sqrt(variance), least = num_of(LEAST_OF_ADVANTAGES);
-  num divisor = num_where_less(own, least, least, own);
-  num moved = (advantage - mean_of_steps(total, steps)) / divisor;
+  num own = deviation_of(variance, num_of(LEAST_DEVIATION_OF_RETURNS));
+  num moved = (advantage - mean_of_steps(total, steps)) / own;
   return num_where_less(num_of(1), steps, moved, advantage / deviation);
 }
 

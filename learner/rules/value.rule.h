@@ -6,6 +6,10 @@
 #ifndef ACORN_LEARNER_RULES_VALUE_RULE_H
 #define ACORN_LEARNER_RULES_VALUE_RULE_H
 
+/* Where no reward is ever met all targets are alike but for noise, which is not to count as much as
+ * rewards would; so are advantages, which would lead the policy into a corner before the first. */
+#define LEAST_DEVIATION_OF_RETURNS 1e-2f
+
 /* shift: 1, what v stands for; 0, from the gradient at that to the gradient at v. */
 #define INPUTS_OF_scale_value(X) X(number, AT) X(mean, ONE) X(deviation, ONE)
 #define OUTPUTS_OF_scale_value(X) X(scaled, AT)
@@ -47,12 +51,6 @@
 #ifdef RULE_BODY
 RULE_BODY(scale_value) {
   x->scaled = x->deviation * x->number + x->shift * x->mean;
-}
-
-/* At least `least`; NaN stays. */
-RULE_FUNCTION num deviation_of(num variance, num least) {
-  num deviation = num_sqrt(variance);
-  return num_where_less(deviation, least, least, deviation);
 }
 
 RULE_BODY(deviation) {
