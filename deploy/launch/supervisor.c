@@ -1,6 +1,5 @@
 #include "deploy/launch/supervisor.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,18 +16,16 @@
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
-#include "common/base/files.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "common/base/process.h"
 #include "common/cluster/probe.h"
+#include "deploy/launch/actor_log.h"
 #include "deploy/launch/child.h"
 
 enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
-enum { TAIL_LINES = 10, LINE_BYTES = 1024, LOGS_MS = 1000 };
-enum { OUR_OUTPUT = -1, NO_LOG = -2, MOST_OTHERS = 63 };
-
-#define ERROR_WORD "error: " /* of log_error */
+enum { TAIL_LINES = 10, LOGS_MS = 1000 };
+enum { MOST_OTHERS = 63 };
 
 /* A moment that does not come. */
 #define NEVER INT64_MAX
@@ -37,12 +34,12 @@ struct actor {
   struct supervisor *supervisor;
   const char *kind; /* "actor"; "evaluator" for those that come after the actors */
   int number;       /* among its like */
+  struct actor_log log;
   struct child child;
   int64_t start_ms;                        /* when it is started again */
   int64_t death_ms[SUPERVISOR_MAX_DEATHS]; /* of the last max_deaths deaths, a ring */
   int deaths;
   int deaths_in_a_row; /* without a life of pause_reset_ms between them */
-  off_t log_bytes;     /* of its log when it was started last */
   int64_t stepped_ms;  /* when it stepped first since its last start; 0: not yet */
   bool has_stepped;    /* ever in this run */
   bool finished;       /* it has sent so since its last start: the learner has ended its run */
@@ -68,8 +65,8 @@ struct supervisor {
                             others are not waited for */
   int64_t logs_ms;       /* when to look how long the logs are */
 
-  char shown[LINE_BYTES]; /* the error that was shown last (read_error) */
-  int shown_lines;        /* how much of the log with it */
+  char shown[ACTOR_LOG_LINE]; /* the error that was shown last (actor_log_error) */
+  int shown_lines;            /* how much of the log with it */
 
   bool ready;      /* the learner listens */
   bool stopping;   /* the learner has been told to stop, or has ended */
@@ -118,93 +115,34 @@ static int num_trainers(const struct supervisor *self) {
   return self->config->num_actors - self->config->num_evaluators;
 }
 
-static void log_path(char path[PATH_MAX], const struct actor *actor) {
-  snprintf(path, PATH_MAX, "%s/%s-%d.log", actor->supervisor->config->log_folder, actor->kind,
-           actor->number);
-}
-
-// The error that its log ends with, without digits: times, steps and numbers of environments differ
-// where the reason is the same. "": none, or not of its last life.
-static void read_error(char words[LINE_BYTES], const struct actor *actor) {
-  char path[PATH_MAX], line[LINE_BYTES] = "", *word = words;
-  struct stat about;
-  *words = '\0';
-  if (!actor->supervisor->config->log_folder) return;
-  log_path(path, actor);
-  if (stat(path, &about) != 0 || about.st_size <= actor->log_bytes) return;
-  FILE *file = fmemopen(line, sizeof(line) - 1, "w");
-  if (file) log_print_tail(file, path, 1);
-  if (file) fclose(file);
-  if (!strstr(line, ERROR_WORD)) return;
-  for (const char *c = line; *c; c++)
-    if (!isdigit((unsigned char)*c)) *word++ = *c;
-  *word = '\0';
-}
-
-// Prints the last log lines, the likely reason. Without log files the terminal has them already.
-static void show_log(const struct actor *actor, int lines) {
-  char path[PATH_MAX], named[PATH_MAX];
-  if (!actor->supervisor->config->log_folder) return;
-  log_path(path, actor);
-  log_named(named, sizeof(named), path);
-  clear_line();
-  if (lines > 1) fprintf(stderr, "---- the last lines of %s\n", named);
-  log_print_tail(stderr, path, lines);
-  if (lines > 1) fprintf(stderr, "----\n");
-}
-
 // Says how an actor died and what becomes of it, and shows so many lines of its log (0: one, where
 // it ends with another error), unless they were shown: an error that actors die of again and again.
 static void tell_of_death(const struct actor *actor, int lines, const char *how, const char *then) {
   struct supervisor *self = actor->supervisor;
-  char error[LINE_BYTES];
-  read_error(error, actor);
+  char error[ACTOR_LOG_LINE];
+  actor_log_error(error, &actor->log);
   bool was_shown = error[0] && strcmp(error, self->shown) == 0 && self->shown_lines >= lines;
   say("%s %d %s%s; starting it again%s", actor->kind, actor->number, how,
       was_shown ? " (its log ends with the error shown above)" : "", then);
   if (was_shown) return;
   if (lines == 0 && error[0]) lines = 1;
   if (lines == 0) return;
-  show_log(actor, lines);
+  clear_line();
+  actor_log_show(&actor->log, lines);
   memcpy(self->shown, error, sizeof(error));
   self->shown_lines = lines;
 }
 
-// Keeps the newest half, from the first whole line on. The actor goes on to append to the file;
-// what it writes at this very moment may be lost.
-static bool keep_newest_half(int file, off_t size, int most) {
-  char *text = check_alloc((size_t)most / 2, 1);
-  ssize_t count = pread(file, text, (size_t)most / 2, size - most / 2);
-  char *newline = count > 0 ? memchr(text, '\n', (size_t)count) : NULL;
-  const char *from = newline ? newline + 1 : text;
-  bool kept = count > 0 && ftruncate(file, 0) == 0 &&
-              dprintf(file, "(this log was longer than %d bytes: it begins here)\n", most) > 0 &&
-              write(file, from, (size_t)(text + count - from)) >= 0;
-  free(text);
-  return kept;
-}
-
 // An environment may print at each step, for days.
-static void bound_log(struct actor *actor) {
-  int most = actor->supervisor->config->log_bytes;
-  char path[PATH_MAX];
-  struct stat about;
-  log_path(path, actor);
-  int file = open(path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return;
-  bool is_cut = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > most &&
-                keep_newest_half(file, about.st_size, most);
-  if (is_cut) actor->log_bytes = 0;
-  if (is_cut && !actor->log_cut) {
+static void bound_logs(struct supervisor *self) {
+  int most = self->config->log_bytes;
+  for (int i = 0; i < self->config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    if (!actor_log_bound(&actor->log, most) || actor->log_cut) continue;
     actor->log_cut = true;
     say("%s %d prints much: of its log only the newest lines stay, at most %d bytes", actor->kind,
         actor->number, most);
   }
-  close(file);
-}
-
-static void bound_logs(struct supervisor *self) {
-  for (int i = 0; i < self->config->num_actors; i++) bound_log(&self->actors[i]);
   self->logs_ms = self->now_ms + LOGS_MS;
 }
 
@@ -405,7 +343,8 @@ static void stop_without_actors(struct supervisor *self) {
 
 static void give_up(struct actor *actor) {
   actor->given_up = true;
-  show_log(actor, TAIL_LINES);
+  clear_line();
+  actor_log_show(&actor->log, TAIL_LINES);
   stop_without_actors(actor->supervisor);
 }
 
@@ -450,27 +389,11 @@ static void restart_or_give_up(struct actor *actor, const char *how) {
 
 /* ---- an actor's starts and ends */
 
-// A file of its own, or OUR_OUTPUT. NO_LOG: errno says why. A FIFO, which a run folder of somebody
-// else's may have there, would be waited for, by this process or by the actor: it gives way.
-static int open_log(const struct actor *actor) {
-  const struct supervisor *self = actor->supervisor;
-  if (!self->config->log_folder) return OUR_OUTPUT;
-  char path[PATH_MAX];
-  struct stat there;
-  log_path(path, actor);
-  if (files_make_folders(self->config->log_folder, NULL) != STATUS_OK) return NO_LOG;
-  if (stat(path, &there) == 0 && S_ISFIFO(there.st_mode)) unlink(path);
-  int output = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  return output < 0 ? NO_LOG : output;
-}
-
 static void start_actor(struct actor *actor) {
   char how[128];
   actor->finished = false;
   actor->stepped_ms = 0;
-  struct stat about;
-  int output = open_log(actor);
-  actor->log_bytes = output >= 0 && fstat(output, &about) == 0 ? about.st_size : 0;
+  int output = actor_log_open(&actor->log);
   int reason = output == NO_LOG ? errno : child_start(&actor->child, output);
   if (output >= 0) close(output);
   if (reason == 0) return;
@@ -651,13 +574,15 @@ static void init_actors(struct supervisor *self) {
   const struct supervisor_config *config = self->config;
   int trainers = num_trainers(self);
   self->actors = check_alloc((size_t)config->num_actors, sizeof(*self->actors));
-  for (int i = 0; i < config->num_actors; i++)
-    self->actors[i] =
-        (struct actor){.supervisor = self,
-                       .kind = i < trainers ? "actor" : "evaluator",
-                       .number = i < trainers ? i : i - trainers,
-                       .child = {.command = config->actors[i], .word = self->notices[1]},
-                       .start_ms = NEVER};
+  for (int i = 0; i < config->num_actors; i++) {
+    struct actor *actor = &self->actors[i];
+    *actor = (struct actor){.supervisor = self,
+                            .kind = i < trainers ? "actor" : "evaluator",
+                            .number = i < trainers ? i : i - trainers,
+                            .child = {.command = config->actors[i], .word = self->notices[1]},
+                            .start_ms = NEVER};
+    actor_log_init(&actor->log, config->log_folder, actor->kind, actor->number);
+  }
 }
 
 static int exit_code(const struct supervisor *self) {
