@@ -1,6 +1,5 @@
 #include "deploy/serve/model.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,10 +9,11 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "deploy/inspect/played_run.h"
+#include "deploy/serve/version_files.h"
 #include "learner/run/run_environment.h"
 #include "learner/run/run_parts.h"
 
-enum { MAX_CANDIDATES = 1024, MAX_RETIRED = 4 };
+enum { MAX_RETIRED = 4 };
 
 /* A version that could not be loaded: not tried again before its file changes. */
 struct failure {
@@ -26,7 +26,7 @@ struct model {
   /* read-only after open */
   const struct model_config *config;
   const struct model_metrics *metrics;
-  bool is_run; /* not a folder of numbered ones */
+  struct version_files files;
   struct learner_options options;
   struct run run; /* without a checkpoint: what the versions have in common */
   struct signature signature;
@@ -38,7 +38,7 @@ struct model {
   struct model_policy policy;
   struct version *versions; /* by number, the largest first; retired ones among them */
   int num_failures;
-  struct failure failure[MAX_CANDIDATES];
+  struct failure failure[VERSION_FILES_MOST];
 };
 
 const char *model_name(const struct model *model) {
@@ -53,18 +53,10 @@ int model_max_rows(const struct model *model) {
 
 /* ---- policies */
 
-static bool parse_number(int64_t *number, const char **text) {
-  char *end;
-  if (**text < '0' || **text > '9') return false;
-  *number = strtoll(*text, &end, 10);
-  *text = end;
-  return true;
-}
-
 static bool parse_specific(struct model_policy *policy, const char *text) {
   do {
     if (policy->num_specific == MODEL_MAX_SPECIFIC) return false;
-    if (!parse_number(&policy->specific[policy->num_specific++], &text)) return false;
+    if (!version_files_number(&policy->specific[policy->num_specific++], &text)) return false;
   } while (*text++ == ',');
   return text[-1] == '\0';
 }
@@ -77,7 +69,7 @@ enum status model_parse_policy(struct model_policy *policy, const char *text, st
   if (strcmp(text, "all") == 0) {
     policy->latest = INT_MAX;
   } else if (strncmp(text, latest, strlen(latest)) == 0) {
-    if (parse_number(&count, &rest) && !*rest && count <= MAX_CANDIDATES)
+    if (version_files_number(&count, &rest) && !*rest && count <= VERSION_FILES_MOST)
       policy->latest = (int)count;
   } else if (strncmp(text, specific, strlen(specific)) == 0) {
     if (!parse_specific(policy, text + strlen(specific))) policy->num_specific = 0;
@@ -96,95 +88,19 @@ void model_set(struct model *model, const struct model_policy *policy) {
 
 /* ---- what there is */
 
-/* "best-000000000042.acorn" with the prefix "best-": 42; -1: it is no such name. */
-static int64_t number_in(const char *name, const char *prefix) {
-  int64_t number;
-  if (strncmp(name, prefix, strlen(prefix)) != 0) return -1;
-  name += strlen(prefix);
-  if (!parse_number(&number, &name)) return -1;
-  bool is_file = prefix[0] != '\0';
-  return strcmp(name, is_file ? ".acorn" : "") == 0 ? number : -1;
-}
-
-struct candidates {
-  int count;
-  int64_t number[MAX_CANDIDATES]; /* the largest first, each once */
-};
-
-static void add(struct candidates *candidates, int64_t number) {
-  int at = 0;
-  while (at < candidates->count && candidates->number[at] > number) at++;
-  if (at < candidates->count && candidates->number[at] == number) return;
-  if (at == MAX_CANDIDATES) return;
-  if (candidates->count < MAX_CANDIDATES) candidates->count++;
-  memmove(&candidates->number[at + 1], &candidates->number[at],
-          (size_t)(candidates->count - at - 1) * sizeof(int64_t));
-  candidates->number[at] = number;
-}
-
-/* The numbers in a folder; false: it cannot be read. */
-static bool scan(struct candidates *candidates, const char *folder, const char *prefix) {
-  DIR *directory = opendir(folder);
-  if (!directory) return false;
-  for (struct dirent *entry; (entry = readdir(directory));) {
-    int64_t number = number_in(entry->d_name, prefix);
-    if (number >= 0) add(candidates, number);
-  }
-  closedir(directory);
-  return true;
-}
-
-static bool prefers_best(const struct model *model) {
-  return strcmp(model->config->checkpoint, "best") == 0;
-}
-
-static void name_checkpoint(char file[CHECKPOINT_PATH_BYTES], const char *run, const char *prefix,
-                            int64_t number) {
-  snprintf(file, CHECKPOINT_PATH_BYTES, "%.3000s/checkpoints/%s%012lld.acorn", run, prefix,
-           (long long)number);
-}
-
-/* The run folder and the file of a version. Of a numbered folder that is its best or newest
- * checkpoint, one of the other kind where there is none. */
-static void find_file(const struct model *model, int64_t number, char folder[PATH_MAX],
-                      char file[CHECKPOINT_PATH_BYTES]) {
-  const char *prefixes[] = {"best-", "checkpoint-"};
-  bool other = !prefers_best(model);
-  snprintf(folder, PATH_MAX, "%s", model->config->path);
-  if (!model->is_run)
-    snprintf(folder, PATH_MAX, "%.3000s/%lld", model->config->path, (long long)number);
-  for (int i = 0; i < 2; i++) {
-    const char *prefix = prefixes[other ? 1 - i : i];
-    struct candidates found = {0};
-    char checkpoints[PATH_MAX];
-    snprintf(checkpoints, sizeof(checkpoints), "%.3000s/checkpoints", folder);
-    if (!model->is_run) (void)scan(&found, checkpoints, prefix);
-    name_checkpoint(file, folder, prefix, found.count ? found.number[0] : number);
-    if (access(file, F_OK) == 0) return;
-  }
-}
-
 /* What could be loaded. A folder that has gone takes no version with it: what is served stays. Nor
  * does a run's next best checkpoint, for which the file of the one before goes, where the policy
  * bounds how many there are. */
-static void find_candidates(struct model *model, struct candidates *candidates) {
-  char folder[PATH_MAX];
-  bool specific = model->policy.num_specific > 0, is_there;
-  bool outlive_files = model->is_run && model->policy.latest != INT_MAX;
-  snprintf(folder, sizeof(folder), model->is_run ? "%.3000s/checkpoints" : "%.3000s",
-           model->config->path);
-  if (!model->is_run) {
-    is_there = scan(candidates, folder, "") && candidates->count > 0;
-  } else {
-    is_there = scan(candidates, folder, prefers_best(model) ? "best-" : "checkpoint-");
-    if (specific) (void)scan(candidates, folder, prefers_best(model) ? "checkpoint-" : "best-");
-  }
+static void find_candidates(struct model *model, struct version_numbers *candidates) {
+  const struct model_policy *policy = &model->policy;
+  bool outlive_files = model->files.is_run && policy->latest != INT_MAX;
+  bool is_there = version_files_scan(candidates, &model->files, policy->num_specific > 0);
   if (!is_there && !model->vanished && model->versions)
-    log_warn("model %s: there is nothing in %s any more; what is loaded is served on",
-             model->config->name, folder);
+    log_warn("model %s: there is nothing in %s%s any more; what is loaded is served on",
+             model->config->name, model->files.path, model->files.is_run ? "/checkpoints" : "");
   model->vanished = !is_there;
   for (const struct version *v = model->versions; v && (!is_there || outlive_files); v = v->next)
-    if (!v->is_retired) add(candidates, v->number);
+    if (!v->is_retired) version_numbers_add(candidates, v->number);
 }
 
 /* ---- loaded and retired */
@@ -212,7 +128,7 @@ static bool is_among(const int64_t *numbers, int count, int64_t number) {
 }
 
 /* Forgets those whose folder or file has gone. */
-static void forget_failures(struct model *model, const struct candidates *candidates) {
+static void forget_failures(struct model *model, const struct version_numbers *candidates) {
   pthread_mutex_lock(&model->lock);
   for (int i = model->num_failures - 1; i >= 0; i--)
     if (!is_among(candidates->number, candidates->count, model->failure[i].number))
@@ -266,8 +182,8 @@ static bool load(struct model *model, int64_t number) {
   struct version *version;
   struct error error;
   if (find(model, number)) return true;
-  find_file(model, number, folder, file);
-  if (stat(file, &about) != 0 && model->is_run) return false; /* a better one has come */
+  version_files_locate(&model->files, number, folder, file);
+  if (stat(file, &about) != 0 && model->files.is_run) return false; /* a better one has come */
   const struct failure *failure = find_failure(model, number);
   if (failure && memcmp(&failure->changed, &about.st_mtim, sizeof(about.st_mtim)) == 0)
     return false;
@@ -310,9 +226,9 @@ static void close_retired(struct model *model, int64_t now_us) {
 
 /* Only main changes the list and the policy, so main reads them without the lock. */
 void model_poll(struct model *model, int64_t now_us) {
-  struct candidates *candidates = check_alloc(1, sizeof(*candidates));
+  struct version_numbers *candidates = check_alloc(1, sizeof(*candidates));
   const struct model_policy *policy = &model->policy;
-  int64_t *wanted = check_alloc(MAX_CANDIDATES, sizeof(*wanted));
+  int64_t *wanted = check_alloc(VERSION_FILES_MOST, sizeof(*wanted));
   int count = 0;
   find_candidates(model, candidates);
   forget_failures(model, candidates);
@@ -332,12 +248,6 @@ void model_poll(struct model *model, int64_t now_us) {
 }
 
 /* ---- opened and closed */
-
-static bool is_run(const char *folder) {
-  char file[PATH_MAX];
-  snprintf(file, sizeof(file), "%.4000s/config.txt", folder);
-  return access(file, F_OK) == 0;
-}
 
 static const struct run nothing = {.folder = {.pin = -1, .lock = -1}, .evaluates = true};
 
@@ -365,18 +275,17 @@ static bool is_named(const struct model *model, int64_t number) {
  * one that cannot must not keep the others from being served. Errors: those of the first. */
 static enum status describe_first(struct model *model, struct error *error) {
   const char *path = model->config->path;
-  model->is_run = is_run(path);
-  if (model->is_run) return describe(model, path, error);
-  struct candidates *found = check_alloc(1, sizeof(*found));
+  if (model->files.is_run) return describe(model, path, error);
+  struct version_numbers *found = check_alloc(1, sizeof(*found));
   enum status status = STATUS_NOT_FOUND;
   struct error later;
   bool named = false, tried = false;
-  (void)scan(found, path, "");
+  (void)version_files_scan(found, &model->files, false);
   for (int i = 0; i < found->count; i++) named |= is_named(model, found->number[i]);
   for (int i = 0; i < found->count && status != STATUS_OK; i++) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%.3000s/%lld", path, (long long)found->number[i]);
-    if ((named && !is_named(model, found->number[i])) || !is_run(folder)) continue;
+    if ((named && !is_named(model, found->number[i])) || !version_files_is_run(folder)) continue;
     status = describe(model, folder, tried ? &later : error);
     tried = true;
   }
@@ -392,6 +301,9 @@ enum status model_open(struct model **out, const struct model_config *config,
                        const struct model_metrics *metrics, struct error *error) {
   struct model *model = check_alloc(1, sizeof(*model));
   model->config = config;
+  model->files = (struct version_files){.path = config->path,
+                                        .is_run = version_files_is_run(config->path),
+                                        .prefers_best = strcmp(config->checkpoint, "best") == 0};
   model->metrics = metrics;
   model->policy = config->policy;
   pthread_mutex_init(&model->lock, NULL);
@@ -436,7 +348,7 @@ static enum status chosen_number(int64_t *number, const struct model *model,
     return status_fail(error, STATUS_NOT_FOUND, "model %s has no label '%s'", model->config->name,
                        choice->label);
   }
-  if (!text[0] || (parse_number(number, &text) && !*text)) return STATUS_OK;
+  if (!text[0] || (version_files_number(number, &text) && !*text)) return STATUS_OK;
   return status_fail(error, STATUS_NOT_FOUND, "model %s has no version '%s': versions are numbers",
                      model->config->name, choice->version);
 }
