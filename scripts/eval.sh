@@ -38,7 +38,7 @@ for word in "${@:2}"; do
     --policy=*) policies=("${word#*=}") ;;
     --env=*) env=${word#*=} ;;
     --episodes=[1-8]) actors=1 envs=${word#*=} flags+=("$word") ;;
-    --env_args=*) env_args=${word#*=} flags+=("$word") ;;
+    --env[_-]args=*) env_args=${word#*=} flags+=("$word") ;;
     --game=*) game=${word#*=} flags+=("$word") ;;
     --sticky[_-]actions=*) sticky=${word#*=} flags+=("$word") ;;
     -*) flags+=("$word") ;;
