@@ -24,11 +24,11 @@ void actor_log_init(struct actor_log *log, const char *folder, const char *kind,
 int actor_log_open(struct actor_log *log) {
   struct stat there;
   log->bytes_at_start = 0;
-  if (!log->folder) return OUR_OUTPUT;
-  if (files_make_folders(log->folder, NULL) != STATUS_OK) return NO_LOG;
+  if (!log->folder) return ACTOR_LOG_OURS;
+  if (files_make_folders(log->folder, NULL) != STATUS_OK) return ACTOR_LOG_FAILED;
   if (stat(log->path, &there) == 0 && S_ISFIFO(there.st_mode)) unlink(log->path);
   int output = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (output < 0) return NO_LOG;
+  if (output < 0) return ACTOR_LOG_FAILED;
   if (fstat(output, &there) == 0) log->bytes_at_start = there.st_size;
   return output;
 }

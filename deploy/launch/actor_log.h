@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { ACTOR_LOG_LINE = 1024, OUR_OUTPUT = -1, NO_LOG = -2 };
+enum { ACTOR_LOG_LINE = 1024, ACTOR_LOG_OURS = -1, ACTOR_LOG_FAILED = -2 };
 
 struct actor_log {
   const char *folder;   /* the caller's; NULL: it prints to this process's output */
@@ -18,7 +18,7 @@ struct actor_log {
 /* FOLDER/KIND-NUMBER.log. */
 void actor_log_init(struct actor_log *log, const char *folder, const char *kind, int number);
 
-/* A descriptor to append to, of the caller; OUR_OUTPUT, or NO_LOG: errno says why. */
+/* A descriptor to append to, of the caller; ACTOR_LOG_OURS, or ACTOR_LOG_FAILED: errno says why. */
 int actor_log_open(struct actor_log *log);
 
 /* The error that it ends with, without digits: times, steps and numbers of environments differ

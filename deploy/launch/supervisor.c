@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -394,7 +393,7 @@ static void start_actor(struct actor *actor) {
   actor->finished = false;
   actor->stepped_ms = 0;
   int output = actor_log_open(&actor->log);
-  int reason = output == NO_LOG ? errno : child_start(&actor->child, output);
+  int reason = output == ACTOR_LOG_FAILED ? errno : child_start(&actor->child, output);
   if (output >= 0) close(output);
   if (reason == 0) return;
   snprintf(how, sizeof(how), "could not start (%s)", strerror(reason));
