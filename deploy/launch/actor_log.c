@@ -37,7 +37,6 @@ void actor_log_error(char words[ACTOR_LOG_LINE], const struct actor_log *log) {
   char line[ACTOR_LOG_LINE] = "", *word = words;
   struct stat about;
   *words = '\0';
-  if (!log->folder) return;
   if (stat(log->path, &about) != 0 || about.st_size <= log->bytes_at_start) return;
   FILE *file = fmemopen(line, sizeof(line) - 1, "w");
   if (file) log_print_tail(file, log->path, 1);
@@ -71,7 +70,7 @@ static bool keep_newest_half(int file, off_t size, int most) {
 
 bool actor_log_bound(struct actor_log *log, int most) {
   struct stat about;
-  int file = log->folder ? open(log->path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK) : -1;
+  int file = open(log->path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return false;
   bool cut = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > most &&
              keep_newest_half(file, about.st_size, most);

@@ -11,7 +11,7 @@ enum { ACTOR_LOG_LINE = 1024, ACTOR_LOG_OURS = -1, ACTOR_LOG_FAILED = -2 };
 
 struct actor_log {
   const char *folder;   /* the caller's; NULL: it prints to this process's output */
-  char path[PATH_MAX];  /* in it */
+  char path[PATH_MAX];  /* in it; "": none */
   off_t bytes_at_start; /* of the actor's last start */
 };
 

@@ -23,8 +23,7 @@
 #include "deploy/launch/child.h"
 
 enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
-enum { TAIL_LINES = 10, LOGS_MS = 1000 };
-enum { MOST_OTHERS = 63 };
+enum { TAIL_LINES = 10, LOGS_MS = 1000, MOST_OTHERS = 63 };
 
 /* A moment that does not come. */
 #define NEVER INT64_MAX

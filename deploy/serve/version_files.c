@@ -70,7 +70,7 @@ void version_files_locate(const struct version_files *files, int64_t number, cha
   snprintf(folder, PATH_MAX, "%s", files->path);
   if (!files->is_run) snprintf(folder, PATH_MAX, "%.3000s/%lld", files->path, (long long)number);
   for (int i = 0; i < 2; i++) {
-    const char *kind = kinds[i == 0 ? files->prefers_best : !files->prefers_best];
+    const char *kind = kinds[(i == 0) == files->prefers_best];
     struct version_numbers found = {0};
     char checkpoints[PATH_MAX];
     snprintf(checkpoints, sizeof(checkpoints), "%.3000s/checkpoints", folder);

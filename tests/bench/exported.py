@@ -17,12 +17,12 @@ OWN = {"reset", "previous_action", "previous_reward", "state_in"}
 T_95 = 1.984  # of 99 degrees of freedom
 
 
-def make(name):
+def make(name, sticky=0):
     if not name.startswith("ALE/"):
         return gymnasium.make(name)
     import ale_py
     gymnasium.register_envs(ale_py)
-    env = gymnasium.make(name, frameskip=1, repeat_action_probability=0)
+    env = gymnasium.make(name, frameskip=1, repeat_action_probability=sticky)
     return gymnasium.wrappers.AtariPreprocessing(env, noop_max=30, frame_skip=4, screen_size=84)
 
 
@@ -61,13 +61,16 @@ class Player:
         return found["action"][0]
 
 
-def play(player, env, **seed):
+def play(player, env, look=None, **seed):
+    """Its return. look: is called with the reward of each step."""
     (observation, _), reward, total, done, first = env.reset(**seed), 0, 0, False, True
     player.begin()
     while not done:
         action = player.act(np.asarray(observation), reward, first)
         observation, reward, terminated, truncated, _ = env.step(action)
         total, done, first = total + reward, terminated or truncated, False
+        if look:
+            look(reward)
     return float(total)
 
 
