@@ -3,65 +3,43 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_ACTION_VALUES_RULE_H
 #define ACORN_LEARNER_RULES_ACTION_VALUES_RULE_H
+/* clang-format off */
 
 /* values = value + advantages - their mean. Source: Wang et al. 2016, eq. 9. */
-#define INPUTS_OF_dueling(X) X(advantages, ROW) X(value, AT)
-#define OUTPUTS_OF_dueling(X) X(values, ROW)
-#define SUMS_OF_dueling(X)
-#define CONSTANTS_OF_dueling(X)
+#define MEMBERS_OF_dueling(IN, OUT, SUM, CONSTANT) \
+  IN(advantages, ROW) IN(value, AT) OUT(values, ROW)
 
-#define INPUTS_OF_dueling_backward(X) X(d_values, ROW)
-#define OUTPUTS_OF_dueling_backward(X) X(d_advantages, ROW) X(d_value, AT)
-#define SUMS_OF_dueling_backward(X)
-#define CONSTANTS_OF_dueling_backward(X)
+#define MEMBERS_OF_dueling_backward(IN, OUT, SUM, CONSTANT) \
+  IN(d_values, ROW) OUT(d_advantages, ROW) OUT(d_value, AT)
 
 /* A row: the logits of an action's distribution. value: its mean. Source: Bellemare et al. 2017. */
-#define INPUTS_OF_expected_values(X) X(logits, ROW)
-#define OUTPUTS_OF_expected_values(X) X(value, REAL)
-#define SUMS_OF_expected_values(X)
-#define CONSTANTS_OF_expected_values(X) X(low) X(high)
+#define MEMBERS_OF_expected_values(IN, OUT, SUM, CONSTANT) \
+  IN(logits, ROW) OUT(value, REAL) CONSTANT(low) CONSTANT(high)
 
 /* action: a random one where 0 <= uniform < epsilon: number floor(uniform / epsilon * A), in float
  * on every device, of the A that may be chosen; elsewhere the one with the largest value, the
  * lowest of equals. value: of that action; largest: of all (NaN if one is). */
-#define INPUTS_OF_epsilon_greedy(X) X(values, ROW) X(uniform, FLOAT) X(epsilon, FLOAT)
-#define OUTPUTS_OF_epsilon_greedy(X) X(action, INT) X(value, EVERY) X(largest, EVERY)
-#define SUMS_OF_epsilon_greedy(X)
-#define CONSTANTS_OF_epsilon_greedy(X)
+#define MEMBERS_OF_epsilon_greedy(IN, OUT, SUM, CONSTANT) \
+  IN(values, ROW) IN(uniform, FLOAT) IN(epsilon, FLOAT)   \
+  OUT(action, INT) OUT(value, EVERY) OUT(largest, EVERY)
 
 /* |a - b| / max |b|, Euclidean over the actions; 0 where b is 0 throughout. Source: Kapturowski et
  * al. 2019, section 3 (Delta Q). */
-#define INPUTS_OF_relative_distance(X) X(a, ROW) X(b, ROW)
-#define OUTPUTS_OF_relative_distance(X) X(distance, REAL)
-#define SUMS_OF_relative_distance(X)
-#define CONSTANTS_OF_relative_distance(X)
+#define MEMBERS_OF_relative_distance(IN, OUT, SUM, CONSTANT) \
+  IN(a, ROW) IN(b, ROW) OUT(distance, REAL)
 
-#define INPUTS_OF_mean(X) X(numbers, ROW)
-#define OUTPUTS_OF_mean(X) X(mean, REAL)
-#define SUMS_OF_mean(X)
-#define CONSTANTS_OF_mean(X)
+#define MEMBERS_OF_mean(IN, OUT, SUM, CONSTANT) IN(numbers, ROW) OUT(mean, REAL)
 
 /* Where a is y, in place. */
-#define INPUTS_OF_sum(X) X(a, REAL) X(b, REAL)
-#define OUTPUTS_OF_sum(X) X(y, REAL)
-#define SUMS_OF_sum(X)
-#define CONSTANTS_OF_sum(X)
+#define MEMBERS_OF_sum(IN, OUT, SUM, CONSTANT) IN(a, REAL) IN(b, REAL) OUT(y, REAL)
 
-#define INPUTS_OF_fill(X)
-#define OUTPUTS_OF_fill(X) X(y, REAL)
-#define SUMS_OF_fill(X)
-#define CONSTANTS_OF_fill(X) X(value)
+#define MEMBERS_OF_fill(IN, OUT, SUM, CONSTANT) OUT(y, REAL) CONSTANT(value)
 
 /* A learner's part of a mean, in place, before the sum; and the sum of all, by all weights, after
  * it (0: of no learner). */
-#define INPUTS_OF_weigh(X) X(x, REAL) X(weight, ONE)
-#define OUTPUTS_OF_weigh(X) X(y, REAL)
-#define SUMS_OF_weigh(X)
-#define CONSTANTS_OF_weigh(X)
-#define INPUTS_OF_unweigh(X) X(x, REAL) X(weights, ONE)
-#define OUTPUTS_OF_unweigh(X) X(y, REAL)
-#define SUMS_OF_unweigh(X)
-#define CONSTANTS_OF_unweigh(X)
+#define MEMBERS_OF_weigh(IN, OUT, SUM, CONSTANT) IN(x, REAL) IN(weight, ONE) OUT(y, REAL)
+#define MEMBERS_OF_unweigh(IN, OUT, SUM, CONSTANT) IN(x, REAL) IN(weights, ONE) OUT(y, REAL)
+/* clang-format on */
 
 #endif
 

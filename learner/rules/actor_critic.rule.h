@@ -7,33 +7,21 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
 #define ACORN_LEARNER_RULES_ACTOR_CRITIC_RULE_H
+/* clang-format off */
 
-#define INPUTS_OF_actor_critic(X) \
-  X(log_prob, REAL)               \
-  X(behaviour, FLOAT)             \
-  X(value, REAL)                  \
-  X(vs, REAL)                     \
-  X(advantage, REAL)              \
-  X(entropy, REAL)                \
-  X(reward, FLOAT)                \
-  X(deviation, ONE)               \
-  X(advantage_deviation, ONE)
-#define OUTPUTS_OF_actor_critic(X) X(d_log_prob, REAL) X(d_entropy, REAL) X(d_value, REAL)
-#define SUMS_OF_actor_critic(X)         \
-  X(SUM_POLICY_LOSS, policy_loss)       \
-  X(SUM_BASELINE_LOSS, baseline_loss)   \
-  X(SUM_ENTROPY, entropy_sum)           \
-  X(SUM_KL, kl)                         \
-  X(SUM_VALUE, value_sum)               \
-  X(SUM_REWARD, learned_reward)         \
-  X(SUM_RHO_CLIPPED, rho_clipped)       \
-  X(SUM_TARGET, target)                 \
-  X(SUM_TARGET_SQUARED, target_squared) \
-  X(SUM_ERROR_SQUARED, error_squared)
+#define MEMBERS_OF_actor_critic(IN, OUT, SUM, CONSTANT)                                     \
+  IN(log_prob, REAL) IN(behaviour, FLOAT) IN(value, REAL) IN(vs, REAL) IN(advantage, REAL)  \
+  IN(entropy, REAL) IN(reward, FLOAT) IN(deviation, ONE) IN(advantage_deviation, ONE)       \
+  OUT(d_log_prob, REAL) OUT(d_entropy, REAL) OUT(d_value, REAL)                             \
+  SUM(SUM_POLICY_LOSS, policy_loss) SUM(SUM_BASELINE_LOSS, baseline_loss)                   \
+  SUM(SUM_ENTROPY, entropy_sum) SUM(SUM_KL, kl) SUM(SUM_VALUE, value_sum)                   \
+  SUM(SUM_REWARD, learned_reward) SUM(SUM_RHO_CLIPPED, rho_clipped) SUM(SUM_TARGET, target) \
+  SUM(SUM_TARGET_SQUARED, target_squared) SUM(SUM_ERROR_SQUARED, error_squared)             \
+  CONSTANT(baseline_cost) CONSTANT(kl_cost) CONSTANT(reward_scale) CONSTANT(reward_limit)   \
+  CONSTANT(rho_limit)
 #define ACTOR_CRITIC_SUMS num_sums_of_actor_critic
 /* rho_limit: a larger ratio counts as clipped; reward_limit: of rewards, once scaled. */
-#define CONSTANTS_OF_actor_critic(X) \
-  X(baseline_cost) X(kl_cost) X(reward_scale) X(reward_limit) X(rho_limit)
+/* clang-format on */
 
 #endif
 

@@ -4,6 +4,7 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
 #define ACORN_LEARNER_RULES_CATEGORICAL_RULE_H
+/* clang-format off */
 
 /* What stands for the logit or the value of an action that may not be chosen: its probability is 0,
  * and so are the gradients there, since it is finite. */
@@ -11,30 +12,23 @@
 
 /* y = x where mask is above 0, MASKED elsewhere; where no number of a choice's mask is above 0, all
  * may be chosen. In place. */
-#define INPUTS_OF_mask(X) X(x, ROW) X(mask, ROW) X(choices, CHOICES)
-#define OUTPUTS_OF_mask(X) X(y, ROW)
-#define SUMS_OF_mask(X)
-#define CONSTANTS_OF_mask(X)
+#define MEMBERS_OF_mask(IN, OUT, SUM, CONSTANT) \
+  IN(x, ROW) IN(mask, ROW) IN(choices, CHOICES) OUT(y, ROW)
 
 /* uniform in [0, 1): the inverse of the cumulative distribution in the order of actions; a negative
  * one: the argmax, the lowest of equals. log_prob: of the action. */
-#define INPUTS_OF_categorical_sample(X) X(logits, ROW) X(choices, CHOICES) X(uniform, DRAWS)
-#define OUTPUTS_OF_categorical_sample(X) X(action, CHOSEN) X(log_prob, FLOAT)
-#define SUMS_OF_categorical_sample(X)
-#define CONSTANTS_OF_categorical_sample(X)
+#define MEMBERS_OF_categorical_sample(IN, OUT, SUM, CONSTANT) \
+  IN(logits, ROW) IN(choices, CHOICES) IN(uniform, DRAWS) OUT(action, CHOSEN) OUT(log_prob, FLOAT)
 
 /* An action that is out of range counts as 0. */
-#define INPUTS_OF_categorical_evaluate(X) X(logits, ROW) X(choices, CHOICES) X(action, CHOSEN)
-#define OUTPUTS_OF_categorical_evaluate(X) X(log_prob, REAL) X(entropy, REAL)
-#define SUMS_OF_categorical_evaluate(X)
-#define CONSTANTS_OF_categorical_evaluate(X)
+#define MEMBERS_OF_categorical_evaluate(IN, OUT, SUM, CONSTANT) \
+  IN(logits, ROW) IN(choices, CHOICES) IN(action, CHOSEN) OUT(log_prob, REAL) OUT(entropy, REAL)
 
 /* d_logits = d_log_prob d log_prob / d logits + d_entropy d entropy / d logits. */
-#define INPUTS_OF_categorical_backward(X) \
-  X(logits, ROW) X(choices, CHOICES) X(action, CHOSEN) X(d_log_prob, REAL) X(d_entropy, REAL)
-#define OUTPUTS_OF_categorical_backward(X) X(d_logits, ROW)
-#define SUMS_OF_categorical_backward(X)
-#define CONSTANTS_OF_categorical_backward(X)
+#define MEMBERS_OF_categorical_backward(IN, OUT, SUM, CONSTANT)                                    \
+  IN(logits, ROW) IN(choices, CHOICES) IN(action, CHOSEN) IN(d_log_prob, REAL) IN(d_entropy, REAL) \
+  OUT(d_logits, ROW)
+/* clang-format on */
 
 #endif
 

@@ -4,48 +4,36 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_CURIOSITY_RULE_H
 #define ACORN_LEARNER_RULES_CURIOSITY_RULE_H
+/* clang-format off */
 
 /* A number of an embedded observation, as networks read it. */
-#define INPUTS_OF_as_float(X) X(number, REAL)
-#define OUTPUTS_OF_as_float(X) X(same, FLOAT)
-#define SUMS_OF_as_float(X)
-#define CONSTANTS_OF_as_float(X)
+#define MEMBERS_OF_as_float(IN, OUT, SUM, CONSTANT) IN(number, REAL) OUT(same, FLOAT)
 
 /* The mean of the squared differences of A features. */
-#define INPUTS_OF_novelty(X) X(features, ROW) X(predicted, ROW)
-#define OUTPUTS_OF_novelty(X) X(novelty, FLOAT)
-#define SUMS_OF_novelty(X)
-#define CONSTANTS_OF_novelty(X)
+#define MEMBERS_OF_novelty(IN, OUT, SUM, CONSTANT) \
+  IN(features, ROW) IN(predicted, ROW) OUT(novelty, FLOAT)
 
 /* d_novelty: of the loss with respect to the novelty. */
-#define INPUTS_OF_novelty_backward(X) X(features, ROW) X(predicted, ROW) X(d_novelty, REAL)
-#define OUTPUTS_OF_novelty_backward(X) X(d_predicted, ROW)
-#define SUMS_OF_novelty_backward(X)
-#define CONSTANTS_OF_novelty_backward(X)
+#define MEMBERS_OF_novelty_backward(IN, OUT, SUM, CONSTANT) \
+  IN(features, ROW) IN(predicted, ROW) IN(d_novelty, REAL) OUT(d_predicted, ROW)
 
 /* The sum of both advantages, in rewards of the environment: each over the deviation of its own
  * targets, times its weight. */
-#define INPUTS_OF_join_advantages(X) \
-  X(extrinsic, REAL) X(intrinsic, REAL) X(deviation, ONE) X(intrinsic_deviation, ONE)
-#define OUTPUTS_OF_join_advantages(X) X(joined, REAL)
-#define SUMS_OF_join_advantages(X)
-#define CONSTANTS_OF_join_advantages(X) X(extrinsic_weight) X(intrinsic_weight)
+#define MEMBERS_OF_join_advantages(IN, OUT, SUM, CONSTANT)                                \
+  IN(extrinsic, REAL) IN(intrinsic, REAL) IN(deviation, ONE) IN(intrinsic_deviation, ONE) \
+  OUT(joined, REAL) CONSTANT(extrinsic_weight) CONSTANT(intrinsic_weight)
 
 /* The losses. novelty: of the step that follows; uniform: of those below `share` the predictor
  * learns; value, target: intrinsic. mean, deviation: what the value is made with, of the batch
  * before; those of this batch's targets take their place behind the update, so the value learns to
  * be right with these. */
-#define INPUTS_OF_curiosity(X) \
-  X(novelty, FLOAT)            \
-  X(uniform, FLOAT)            \
-  X(value, REAL)               \
-  X(target, REAL) X(mean, ONE) X(deviation, ONE) X(next_mean, ONE) X(next_deviation, ONE)
-#define OUTPUTS_OF_curiosity(X) X(d_novelty, REAL) X(d_value, REAL)
-#define SUMS_OF_curiosity(X)        \
-  X(CURIOSITY_REWARD, reward)       \
-  X(CURIOSITY_PREDICTOR_LOSS, loss) \
-  X(CURIOSITY_VALUE_LOSS, value_loss)
-#define CONSTANTS_OF_curiosity(X) X(share) X(baseline_cost)
+#define MEMBERS_OF_curiosity(IN, OUT, SUM, CONSTANT)                                   \
+  IN(novelty, FLOAT) IN(uniform, FLOAT) IN(value, REAL) IN(target, REAL) IN(mean, ONE) \
+  IN(deviation, ONE) IN(next_mean, ONE) IN(next_deviation, ONE)                        \
+  OUT(d_novelty, REAL) OUT(d_value, REAL)                                              \
+  SUM(CURIOSITY_REWARD, reward) SUM(CURIOSITY_PREDICTOR_LOSS, loss)                    \
+  SUM(CURIOSITY_VALUE_LOSS, value_loss) CONSTANT(share) CONSTANT(baseline_cost)
+/* clang-format on */
 
 #endif
 

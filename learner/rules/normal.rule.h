@@ -4,26 +4,22 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_NORMAL_RULE_H
 #define ACORN_LEARNER_RULES_NORMAL_RULE_H
+/* clang-format off */
 
 /* action = mean + deviation * normal, of a uniform number in [0, 1) each; negative: the mean.
  * log_prob: of the action. */
-#define INPUTS_OF_normal_sample(X) X(mean, ROW) X(log_std, ROW) X(uniform, FLOATS)
-#define OUTPUTS_OF_normal_sample(X) X(action, FLOATS) X(log_prob, FLOAT)
-#define SUMS_OF_normal_sample(X)
-#define CONSTANTS_OF_normal_sample(X)
+#define MEMBERS_OF_normal_sample(IN, OUT, SUM, CONSTANT) \
+  IN(mean, ROW) IN(log_std, ROW) IN(uniform, FLOATS) OUT(action, FLOATS) OUT(log_prob, FLOAT)
 
-#define INPUTS_OF_normal_evaluate(X) X(mean, ROW) X(log_std, ROW) X(action, FLOATS)
-#define OUTPUTS_OF_normal_evaluate(X) X(log_prob, REAL) X(entropy, REAL)
-#define SUMS_OF_normal_evaluate(X)
-#define CONSTANTS_OF_normal_evaluate(X)
+#define MEMBERS_OF_normal_evaluate(IN, OUT, SUM, CONSTANT) \
+  IN(mean, ROW) IN(log_std, ROW) IN(action, FLOATS) OUT(log_prob, REAL) OUT(entropy, REAL)
 
 /* d_mean = d_log_prob d log_prob / d mean; d_log_std = d_log_prob d log_prob / d log_std +
  * d_entropy d entropy / d log_std. */
-#define INPUTS_OF_normal_backward(X) \
-  X(mean, ROW) X(log_std, ROW) X(action, FLOATS) X(d_log_prob, REAL) X(d_entropy, REAL)
-#define OUTPUTS_OF_normal_backward(X) X(d_mean, ROW) X(d_log_std, ROW)
-#define SUMS_OF_normal_backward(X)
-#define CONSTANTS_OF_normal_backward(X)
+#define MEMBERS_OF_normal_backward(IN, OUT, SUM, CONSTANT)                                   \
+  IN(mean, ROW) IN(log_std, ROW) IN(action, FLOATS) IN(d_log_prob, REAL) IN(d_entropy, REAL) \
+  OUT(d_mean, ROW) OUT(d_log_std, ROW)
+/* clang-format on */
 
 #endif
 

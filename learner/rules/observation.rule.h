@@ -4,34 +4,27 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_OBSERVATION_RULE_H
 #define ACORN_LEARNER_RULES_OBSERVATION_RULE_H
+/* clang-format off */
 
 /* Clipped to +- limit. */
 #define LEAST_VARIANCE 1e-8f /* added to each, so that none is divided by 0 */
-#define INPUTS_OF_normalize(X) X(number, AT) X(mean, AT) X(variance, AT)
-#define OUTPUTS_OF_normalize(X) X(normalized, AT)
-#define SUMS_OF_normalize(X)
-#define CONSTANTS_OF_normalize(X) X(limit)
+#define MEMBERS_OF_normalize(IN, OUT, SUM, CONSTANT) \
+  IN(number, AT) IN(mean, AT) IN(variance, AT) OUT(normalized, AT) CONSTANT(limit)
 
 /* What images are divided by. */
-#define INPUTS_OF_deviation_at(X) X(variance, REAL)
-#define OUTPUTS_OF_deviation_at(X) X(deviation, REAL)
-#define SUMS_OF_deviation_at(X)
-#define CONSTANTS_OF_deviation_at(X)
+#define MEMBERS_OF_deviation_at(IN, OUT, SUM, CONSTANT) IN(variance, REAL) OUT(deviation, REAL)
 
 /* A row: the numbers of one place. squares: the sum of their squared distances from the mean. */
-#define INPUTS_OF_moments(X) X(numbers, ROW)
-#define OUTPUTS_OF_moments(X) X(mean, REAL) X(squares, REAL)
-#define SUMS_OF_moments(X)
-#define CONSTANTS_OF_moments(X)
+#define MEMBERS_OF_moments(IN, OUT, SUM, CONSTANT) \
+  IN(numbers, ROW) OUT(mean, REAL) OUT(squares, REAL)
 
 /* The statistics of `count` numbers and of `rows` more. The count stays at `most`: the statistics
  * are an exponential average from then on. skipped: 0, or NaN: they stay as they are. */
-#define INPUTS_OF_merge_moments(X) \
-  X(count, REAL)                   \
-  X(mean, REAL) X(variance, REAL) X(batch_mean, REAL) X(batch_squares, REAL) X(skipped, ONE)
-#define OUTPUTS_OF_merge_moments(X) X(new_count, REAL) X(new_mean, REAL) X(new_variance, REAL)
-#define SUMS_OF_merge_moments(X)
-#define CONSTANTS_OF_merge_moments(X) X(rows) X(most)
+#define MEMBERS_OF_merge_moments(IN, OUT, SUM, CONSTANT)                                         \
+  IN(count, REAL) IN(mean, REAL) IN(variance, REAL) IN(batch_mean, REAL) IN(batch_squares, REAL) \
+  IN(skipped, ONE) OUT(new_count, REAL) OUT(new_mean, REAL) OUT(new_variance, REAL)              \
+  CONSTANT(rows) CONSTANT(most)
+/* clang-format on */
 
 #endif
 

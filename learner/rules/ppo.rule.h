@@ -2,59 +2,37 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_PPO_RULE_H
 #define ACORN_LEARNER_RULES_PPO_RULE_H
+/* clang-format off */
 
 /* Advantages and targets are normalised by their mean and deviation: of two sums over the steps,
  * one after the other, because the difference of squares loses digits. */
-#define INPUTS_OF_step_mean(X) X(number, REAL)
-#define OUTPUTS_OF_step_mean(X)
-#define SUMS_OF_step_mean(X) X(SUM_TOTAL, total)
-#define CONSTANTS_OF_step_mean(X)
+#define MEMBERS_OF_step_mean(IN, OUT, SUM, CONSTANT) IN(number, REAL) SUM(SUM_TOTAL, total)
 
-#define INPUTS_OF_step_spread(X) X(number, REAL) X(steps, ONE) X(total, ONE)
-#define OUTPUTS_OF_step_spread(X)
-#define SUMS_OF_step_spread(X) X(SUM_SPREAD, squares)
-#define CONSTANTS_OF_step_spread(X)
+#define MEMBERS_OF_step_spread(IN, OUT, SUM, CONSTANT) \
+  IN(number, REAL) IN(steps, ONE) IN(total, ONE) SUM(SUM_SPREAD, squares)
 
 /* behaviour: log mu(a|x) of the policy that acted, old_value: V(x) before the first pass. steps,
- * total, squares: the sums above. deviation: of the targets, by which values are divided, or 1. */
-#define INPUTS_OF_ppo(X) \
-  X(log_prob, REAL)      \
-  X(behaviour, FLOAT)    \
-  X(value, REAL)         \
-  X(old_value, REAL)     \
-  X(target, REAL)        \
-  X(advantage, REAL)     \
-  X(entropy, REAL)       \
-  X(reward, FLOAT)       \
-  X(steps, ONE)          \
-  X(total, ONE)          \
-  X(squares, ONE)        \
-  X(deviation, ONE)
-#define OUTPUTS_OF_ppo(X) X(d_log_prob, REAL) X(d_entropy, REAL) X(d_value, REAL)
-/* As those of actor_critic, and more. */
-#define SUMS_OF_ppo(X)                  \
-  X(PPO_POLICY_LOSS, policy_loss)       \
-  X(PPO_BASELINE_LOSS, baseline_loss)   \
-  X(PPO_ENTROPY, entropy_sum)           \
-  X(PPO_KL, kl)                         \
-  X(PPO_VALUE, value_sum)               \
-  X(PPO_REWARD, learned_reward)         \
-  X(PPO_CLIPPED, clipped)               \
-  X(PPO_TARGET, target_sum)             \
-  X(PPO_TARGET_SQUARED, target_squared) \
-  X(PPO_ERROR_SQUARED, error_squared)
-/* normalize: 1, or 0: advantages are only divided by the deviation. value_clip: how far a value may
- * move from the old one, in deviations, or infinity. */
-#define CONSTANTS_OF_ppo(X) \
-  X(clip_ratio)             \
-  X(value_clip) X(normalize) X(baseline_cost) X(kl_cost) X(reward_scale) X(reward_limit)
+ * total, squares: the sums above. deviation: of the targets, by which values are divided, or 1.
+ * Sums: those of actor_critic, in its order, and more. normalize: 1, or 0: advantages are only
+ * divided by the deviation. value_clip: how far a value may move from the old one, in deviations,
+ * or infinity. */
+#define MEMBERS_OF_ppo(IN, OUT, SUM, CONSTANT)                                                 \
+  IN(log_prob, REAL) IN(behaviour, FLOAT) IN(value, REAL) IN(old_value, REAL) IN(target, REAL) \
+  IN(advantage, REAL) IN(entropy, REAL) IN(reward, FLOAT) IN(steps, ONE) IN(total, ONE)        \
+  IN(squares, ONE) IN(deviation, ONE)                                                          \
+  OUT(d_log_prob, REAL) OUT(d_entropy, REAL) OUT(d_value, REAL)                                \
+  SUM(PPO_POLICY_LOSS, policy_loss) SUM(PPO_BASELINE_LOSS, baseline_loss)                      \
+  SUM(PPO_ENTROPY, entropy_sum) SUM(PPO_KL, kl) SUM(PPO_VALUE, value_sum)                      \
+  SUM(PPO_REWARD, learned_reward) SUM(PPO_CLIPPED, clipped) SUM(PPO_TARGET, target_sum)        \
+  SUM(PPO_TARGET_SQUARED, target_squared) SUM(PPO_ERROR_SQUARED, error_squared)                \
+  CONSTANT(clip_ratio) CONSTANT(value_clip) CONSTANT(normalize) CONSTANT(baseline_cost)        \
+  CONSTANT(kl_cost) CONSTANT(reward_scale) CONSTANT(reward_limit)
 
 /* stop: infinity where the mean KL divergence of a minibatch is above the limit; else as it was
  * before. */
-#define INPUTS_OF_kl_stop(X) X(kl, REAL) X(steps, REAL) X(before, REAL)
-#define OUTPUTS_OF_kl_stop(X) X(stop, REAL)
-#define SUMS_OF_kl_stop(X)
-#define CONSTANTS_OF_kl_stop(X) X(limit)
+#define MEMBERS_OF_kl_stop(IN, OUT, SUM, CONSTANT) \
+  IN(kl, REAL) IN(steps, REAL) IN(before, REAL) OUT(stop, REAL) CONSTANT(limit)
+/* clang-format on */
 
 #endif
 

@@ -3,66 +3,54 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_Q_LEARNING_RULE_H
 #define ACORN_LEARNER_RULES_Q_LEARNING_RULE_H
+/* clang-format off */
 
 /* What a return ends with at a row: the value, by `values`, of the action that is best by
  * `chooser`; back from the scale on which values are (h, see td_error) to that of returns. NaN if a
  * number of the chooser is. values_count: 1, or 0: the value is 0, or NaN, and the action is all
  * that is wanted. */
-#define INPUTS_OF_bootstrap(X) X(chooser, ROW) X(values, ROW)
-#define OUTPUTS_OF_bootstrap(X) X(value, REAL) X(action, INT)
-#define SUMS_OF_bootstrap(X)
-#define CONSTANTS_OF_bootstrap(X) X(rescaling) X(values_count)
+#define MEMBERS_OF_bootstrap(IN, OUT, SUM, CONSTANT)                 \
+  IN(chooser, ROW) IN(values, ROW) OUT(value, REAL) OUT(action, INT) \
+  CONSTANT(rescaling) CONSTANT(values_count)
 
 /* taken: Q(x_t, a_t), which is trained towards target = h(returned), taken as a constant. h(x) =
  * sign(x) (sqrt(|x| + 1) - 1) + rescaling x; rescaling 0: h(x) = x. Source: Pohlen et al. 2018.
  * loss: 0.5 error^2, or beyond an error of `huber` (infinity: nowhere) the line that continues it;
  * gradient: its slope at taken. */
-#define INPUTS_OF_td_error(X) X(taken, AT) X(returned, REAL)
-#define OUTPUTS_OF_td_error(X) \
-  X(error, REAL) X(loss, REAL) X(value, REAL) X(target, REAL) X(gradient, REAL)
-#define SUMS_OF_td_error(X)
-#define CONSTANTS_OF_td_error(X) X(rescaling) X(huber)
+#define MEMBERS_OF_td_error(IN, OUT, SUM, CONSTANT)                                       \
+  IN(taken, AT) IN(returned, REAL)                                                        \
+  OUT(error, REAL) OUT(loss, REAL) OUT(value, REAL) OUT(target, REAL) OUT(gradient, REAL) \
+  CONSTANT(rescaling) CONSTANT(huber)
 
 /* A row: logits of a distribution. */
-#define INPUTS_OF_probabilities(X) X(logits, ROW)
-#define OUTPUTS_OF_probabilities(X) X(probability, ROW)
-#define SUMS_OF_probabilities(X)
-#define CONSTANTS_OF_probabilities(X)
+#define MEMBERS_OF_probabilities(IN, OUT, SUM, CONSTANT) IN(logits, ROW) OUT(probability, ROW)
 
 /* taken: logits of Z(x_t, a_t); bootstrap: the probabilities of the atoms z with which the return
  * ends, in returned + discount z, projected onto the atoms; discount 0: all lies at returned.
  * loss: the cross-entropy of the two; error: less the target's entropy, the KL divergence; value,
  * target: their means; gradient: of the loss at the logits. */
-#define INPUTS_OF_divergence(X) X(taken, ROW) X(bootstrap, ROW) X(returned, REAL) X(discount, REAL)
-#define OUTPUTS_OF_divergence(X) \
-  X(error, REAL) X(loss, REAL) X(value, REAL) X(target, REAL) X(gradient, ROW)
-#define SUMS_OF_divergence(X)
-#define CONSTANTS_OF_divergence(X) X(low) X(high)
+#define MEMBERS_OF_divergence(IN, OUT, SUM, CONSTANT)                                    \
+  IN(taken, ROW) IN(bootstrap, ROW) IN(returned, REAL) IN(discount, REAL)                \
+  OUT(error, REAL) OUT(loss, REAL) OUT(value, REAL) OUT(target, REAL) OUT(gradient, ROW) \
+  CONSTANT(low) CONSTANT(high)
 
 /* factor: what a step's gradient is multiplied by. td: its error; counts: 1; all are 0 where it
  * does not count. */
-#define INPUTS_OF_q_learning(X) \
-  X(error, REAL) X(loss, REAL) X(value, REAL) X(target, REAL) X(weight, WINDOW) X(reward, FLOAT)
-#define OUTPUTS_OF_q_learning(X) X(td, REAL) X(counts, REAL) X(factor, REAL)
-#define SUMS_OF_q_learning(X)  \
-  X(Q_SUM_LOSS, weighted_loss) \
-  X(Q_SUM_TD, absolute_error)  \
-  X(Q_SUM_VALUE, value_sum)    \
-  X(Q_SUM_TARGET, target_sum)  \
-  X(Q_SUM_REWARD, learned_reward)
-#define CONSTANTS_OF_q_learning(X) X(reward_scale) X(reward_limit)
+#define MEMBERS_OF_q_learning(IN, OUT, SUM, CONSTANT)                                      \
+  IN(error, REAL) IN(loss, REAL) IN(value, REAL) IN(target, REAL) IN(weight, WINDOW)       \
+  IN(reward, FLOAT) OUT(td, REAL) OUT(counts, REAL) OUT(factor, REAL)                      \
+  SUM(Q_SUM_LOSS, weighted_loss) SUM(Q_SUM_TD, absolute_error) SUM(Q_SUM_VALUE, value_sum) \
+  SUM(Q_SUM_TARGET, target_sum) SUM(Q_SUM_REWARD, learned_reward)                          \
+  CONSTANT(reward_scale) CONSTANT(reward_limit)
 
-#define INPUTS_OF_taken_gradient(X) X(gradient, ROW) X(factor, REAL)
-#define OUTPUTS_OF_taken_gradient(X) X(d_taken, ROW)
-#define SUMS_OF_taken_gradient(X)
-#define CONSTANTS_OF_taken_gradient(X)
+#define MEMBERS_OF_taken_gradient(IN, OUT, SUM, CONSTANT) \
+  IN(gradient, ROW) IN(factor, REAL) OUT(d_taken, ROW)
 
 /* A row: the steps of a window. priority: eta max |td| + (1 - eta) mean |td| of those that count; 0
  * if none does. */
-#define INPUTS_OF_priority(X) X(td, ROW) X(counts, ROW)
-#define OUTPUTS_OF_priority(X) X(priority, FLOAT)
-#define SUMS_OF_priority(X)
-#define CONSTANTS_OF_priority(X) X(eta)
+#define MEMBERS_OF_priority(IN, OUT, SUM, CONSTANT) \
+  IN(td, ROW) IN(counts, ROW) OUT(priority, FLOAT) CONSTANT(eta)
+/* clang-format on */
 
 #endif
 

@@ -1,16 +1,16 @@
 /* Rules: straight arithmetic on the few numbers of a step or a row, written once for all devices.
- * Each has lists of its arrays and numbers, and a body in the dialect of bodies.inc. The operation
+ * Each has a list of its arrays and numbers, and a body in the dialect of bodies.inc. The operation
  * run_rule of a device (device.h) goes over the rows: it loads the inputs, runs the body, stores
  * the outputs and adds up the sums.
  *
- * Lists: INPUTS_OF_name(X) and OUTPUTS_OF_name(X): X(member, TYPE), an array (rows), or of several
- * numbers for each row; SUMS_OF_name(X): X(NUMBER, member), NUMBER its place behind SUM_STEPS, the
- * driver's: how many steps count; CONSTANTS_OF_name(X): X(member), a float. TYPE: REAL, FLOAT, INT
- * (int32), ROW: run.A reals for each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A
- * floats, dense; CHOSEN: an int32 for each choice of `choices`, whose type is CHOICES, a struct
- * space_choices; of inputs also DRAWS: a float for each of these, ONE: a real for all rows, WINDOW:
- * a float (N) for the steps of each window; of outputs also EVERY: a float, so many apart. Of these
- * lists become struct name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
+ * MEMBERS_OF_name: IN(member, TYPE) and OUT(member, TYPE), an array (rows), or of several numbers
+ * for each row; SUM(NUMBER, member), NUMBER its place behind SUM_STEPS, the driver's: how many
+ * steps count; CONSTANT(member), a float; in this order. TYPE: REAL, FLOAT, INT (int32), ROW: run.A
+ * reals for each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A floats, dense;
+ * CHOSEN: an int32 for each choice of `choices`, whose type is CHOICES, a struct space_choices; of
+ * inputs also DRAWS: a float for each of these, ONE: a real for all rows, WINDOW: a float (N) for
+ * the steps of each window; of outputs also EVERY: a float, so many apart. The list becomes struct
+ * name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H
@@ -88,15 +88,22 @@ struct rule_every {
 #define RULE_OUT_FLOATS float *
 #define RULE_OUT_CHOSEN int32_t *
 
+/* X for each of a rule's members of one kind. */
+#define NO_MEMBER(...)
+#define EACH_INPUT(name, X) MEMBERS_OF_##name(X, NO_MEMBER, NO_MEMBER, NO_MEMBER)
+#define EACH_OUTPUT(name, X) MEMBERS_OF_##name(NO_MEMBER, X, NO_MEMBER, NO_MEMBER)
+#define EACH_SUM(name, X) MEMBERS_OF_##name(NO_MEMBER, NO_MEMBER, X, NO_MEMBER)
+#define EACH_CONSTANT(name, X) MEMBERS_OF_##name(NO_MEMBER, NO_MEMBER, NO_MEMBER, X)
+
 #define RULE_INPUT(member, TYPE) RULE_IN_##TYPE member;
 #define RULE_OUTPUT(member, TYPE) RULE_OUT_##TYPE member;
 #define RULE_CONSTANT(member) float member;
 #define RULE_NUMBER(NUMBER, ...) NUMBER,
-#define RULE_ARGUMENTS(name, KIND)                                                                 \
-  enum { SUM_STEPS_OF_##name, SUMS_OF_##name(RULE_NUMBER) num_sums_of_##name };                    \
-  struct name##_rule {                                                                             \
-    struct rule_run run;                                                                           \
-    INPUTS_OF_##name(RULE_INPUT) OUTPUTS_OF_##name(RULE_OUTPUT) CONSTANTS_OF_##name(RULE_CONSTANT) \
+#define RULE_ARGUMENTS(name, KIND)                                              \
+  enum { SUM_STEPS_OF_##name, EACH_SUM(name, RULE_NUMBER) num_sums_of_##name }; \
+  struct name##_rule {                                                          \
+    struct rule_run run;                                                        \
+    MEMBERS_OF_##name(RULE_INPUT, RULE_OUTPUT, NO_MEMBER, RULE_CONSTANT)        \
   };
 RULES(RULE_ARGUMENTS)
 

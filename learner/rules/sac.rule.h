@@ -4,61 +4,44 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_SAC_RULE_H
 #define ACORN_LEARNER_RULES_SAC_RULE_H
+/* clang-format off */
 
 /* action = tanh(mean + deviation * normal), of a uniform number in [0, 1) each; negative: of the
  * mean. The logarithm of the deviation is kept between -20 and 2. log_prob: of the action. */
-#define INPUTS_OF_squashed_sample(X) X(mean, ROW) X(log_std, ROW) X(uniform, FLOATS)
-#define OUTPUTS_OF_squashed_sample(X) X(action, FLOATS) X(log_prob, FLOAT)
-#define SUMS_OF_squashed_sample(X)
-#define CONSTANTS_OF_squashed_sample(X)
+#define MEMBERS_OF_squashed_sample(IN, OUT, SUM, CONSTANT) \
+  IN(mean, ROW) IN(log_std, ROW) IN(uniform, FLOATS) OUT(action, FLOATS) OUT(log_prob, FLOAT)
 
 /* Of the same numbers: d_action d action + d_log_prob d log_prob, with the normal numbers as
  * constants. */
-#define INPUTS_OF_squashed_backward(X) \
-  X(mean, ROW) X(log_std, ROW) X(uniform, FLOATS) X(d_action, ROW) X(d_log_prob, REAL)
-#define OUTPUTS_OF_squashed_backward(X) X(d_mean, ROW) X(d_log_std, ROW)
-#define SUMS_OF_squashed_backward(X)
-#define CONSTANTS_OF_squashed_backward(X)
+#define MEMBERS_OF_squashed_backward(IN, OUT, SUM, CONSTANT)                                \
+  IN(mean, ROW) IN(log_std, ROW) IN(uniform, FLOATS) IN(d_action, ROW) IN(d_log_prob, REAL) \
+  OUT(d_mean, ROW) OUT(d_log_std, ROW)
 
 /* What a return ends with: the soft value of a row, by both target critics. */
-#define INPUTS_OF_soft_value(X) \
-  X(first, REAL) X(second, REAL) X(log_prob, FLOAT) X(log_temperature, ONE)
-#define OUTPUTS_OF_soft_value(X) X(value, REAL)
-#define SUMS_OF_soft_value(X)
-#define CONSTANTS_OF_soft_value(X)
+#define MEMBERS_OF_soft_value(IN, OUT, SUM, CONSTANT) \
+  IN(first, REAL) IN(second, REAL) IN(log_prob, FLOAT) IN(log_temperature, ONE) OUT(value, REAL)
 
 /* taken: values of the action that was taken, by both critics; chosen: of the one that the policy
  * chooses now, of which log_prob is. returned: the target. too_low: of the entropy, below the one
  * that is wanted. */
-#define INPUTS_OF_sac(X) \
-  X(taken_1, REAL)       \
-  X(taken_2, REAL)       \
-  X(chosen_1, REAL)      \
-  X(chosen_2, REAL) X(returned, REAL) X(log_prob, FLOAT) X(reward, FLOAT) X(log_temperature, ONE)
-#define OUTPUTS_OF_sac(X) \
-  X(d_taken_1, REAL) X(d_taken_2, REAL) X(d_chosen_1, REAL) X(d_chosen_2, REAL) X(d_log_prob, REAL)
-#define SUMS_OF_sac(X)            \
-  X(SAC_VALUE_LOSS, value_loss)   \
-  X(SAC_POLICY_LOSS, policy_loss) \
-  X(SAC_ENTROPY, entropy_sum)     \
-  X(SAC_TEMPERATURE, temperature) \
-  X(SAC_TOO_LOW, too_low)         \
-  X(SAC_VALUE, value_sum)         \
-  X(SAC_TARGET, target_sum)       \
-  X(SAC_REWARD, learned_reward)
-#define CONSTANTS_OF_sac(X) X(target_entropy) X(reward_scale) X(reward_limit)
+#define MEMBERS_OF_sac(IN, OUT, SUM, CONSTANT)                                                    \
+  IN(taken_1, REAL) IN(taken_2, REAL) IN(chosen_1, REAL) IN(chosen_2, REAL) IN(returned, REAL)    \
+  IN(log_prob, FLOAT) IN(reward, FLOAT) IN(log_temperature, ONE)                                  \
+  OUT(d_taken_1, REAL) OUT(d_taken_2, REAL) OUT(d_chosen_1, REAL) OUT(d_chosen_2, REAL)           \
+  OUT(d_log_prob, REAL)                                                                           \
+  SUM(SAC_VALUE_LOSS, value_loss) SUM(SAC_POLICY_LOSS, policy_loss) SUM(SAC_ENTROPY, entropy_sum) \
+  SUM(SAC_TEMPERATURE, temperature) SUM(SAC_TOO_LOW, too_low) SUM(SAC_VALUE, value_sum)           \
+  SUM(SAC_TARGET, target_sum) SUM(SAC_REWARD, learned_reward)                                     \
+  CONSTANT(target_entropy) CONSTANT(reward_scale) CONSTANT(reward_limit)
 
 /* d_log_temperature, of a mean over steps; learned: 1, or 0: it stays. */
-#define INPUTS_OF_temperature(X) X(too_low, REAL) X(steps, REAL)
-#define OUTPUTS_OF_temperature(X) X(d_log_temperature, REAL)
-#define SUMS_OF_temperature(X)
-#define CONSTANTS_OF_temperature(X) X(learned)
+#define MEMBERS_OF_temperature(IN, OUT, SUM, CONSTANT) \
+  IN(too_low, REAL) IN(steps, REAL) OUT(d_log_temperature, REAL) CONSTANT(learned)
 
 /* Averaged parameters follow those that are trained; skipped: as of merge_moments. */
-#define INPUTS_OF_average(X) X(before, REAL) X(trained, REAL) X(skipped, ONE)
-#define OUTPUTS_OF_average(X) X(now, REAL)
-#define SUMS_OF_average(X)
-#define CONSTANTS_OF_average(X) X(share)
+#define MEMBERS_OF_average(IN, OUT, SUM, CONSTANT) \
+  IN(before, REAL) IN(trained, REAL) IN(skipped, ONE) OUT(now, REAL) CONSTANT(share)
+/* clang-format on */
 
 #endif
 

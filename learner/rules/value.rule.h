@@ -5,46 +5,38 @@
  * Upstream: learner/rules. */
 #ifndef ACORN_LEARNER_RULES_VALUE_RULE_H
 #define ACORN_LEARNER_RULES_VALUE_RULE_H
+/* clang-format off */
 
 /* Where no reward is ever met all targets are alike but for noise, which is not to count as much as
  * rewards would; so are advantages, which would lead the policy into a corner before the first. */
 #define LEAST_DEVIATION_OF_RETURNS 1e-2f
 
 /* shift: 1, what v stands for; 0, from the gradient at that to the gradient at v. */
-#define INPUTS_OF_scale_value(X) X(number, AT) X(mean, ONE) X(deviation, ONE)
-#define OUTPUTS_OF_scale_value(X) X(scaled, AT)
-#define SUMS_OF_scale_value(X)
-#define CONSTANTS_OF_scale_value(X) X(shift)
+#define MEMBERS_OF_scale_value(IN, OUT, SUM, CONSTANT) \
+  IN(number, AT) IN(mean, ONE) IN(deviation, ONE) OUT(scaled, AT) CONSTANT(shift)
 
 /* The statistics of the targets so far and of those of a batch: their number (0: nothing changes),
  * their sum, the sum of their squared distances from their mean. The count stays at `most`, see
  * merge_moments, 0: of the batch alone; the deviation is at least `least`. */
-#define INPUTS_OF_merge_targets(X) \
-  X(steps, REAL) X(total, REAL) X(squares, REAL) X(count, REAL) X(mean, REAL) X(deviation, REAL)
-#define OUTPUTS_OF_merge_targets(X) X(next_count, REAL) X(next_mean, REAL) X(next_deviation, REAL)
-#define SUMS_OF_merge_targets(X)
-#define CONSTANTS_OF_merge_targets(X) X(most) X(least)
+#define MEMBERS_OF_merge_targets(IN, OUT, SUM, CONSTANT)                                   \
+  IN(steps, REAL) IN(total, REAL) IN(squares, REAL) IN(count, REAL) IN(mean, REAL)         \
+  IN(deviation, REAL) OUT(next_count, REAL) OUT(next_mean, REAL) OUT(next_deviation, REAL) \
+  CONSTANT(most) CONSTANT(least)
 
 /* Of the sum of squared distances from the mean; at least `least`. */
-#define INPUTS_OF_deviation(X) X(steps, REAL) X(squares, REAL)
-#define OUTPUTS_OF_deviation(X) X(deviation, REAL)
-#define SUMS_OF_deviation(X)
-#define CONSTANTS_OF_deviation(X) X(least)
+#define MEMBERS_OF_deviation(IN, OUT, SUM, CONSTANT) \
+  IN(steps, REAL) IN(squares, REAL) OUT(deviation, REAL) CONSTANT(least)
 
 /* A weight (shift 0) or the bias (1) of the layer that gives v, as these statistics become the
  * next ones. skipped: as of merge_moments. */
-#define INPUTS_OF_rescale_value(X) \
-  X(number, AT)                    \
-  X(mean, ONE) X(deviation, ONE) X(next_mean, ONE) X(next_deviation, ONE) X(skipped, ONE)
-#define OUTPUTS_OF_rescale_value(X) X(rescaled, AT)
-#define SUMS_OF_rescale_value(X)
-#define CONSTANTS_OF_rescale_value(X) X(shift)
+#define MEMBERS_OF_rescale_value(IN, OUT, SUM, CONSTANT)                                     \
+  IN(number, AT) IN(mean, ONE) IN(deviation, ONE) IN(next_mean, ONE) IN(next_deviation, ONE) \
+  IN(skipped, ONE) OUT(rescaled, AT) CONSTANT(shift)
 
 /* The next number; unless skipped the one before it. */
-#define INPUTS_OF_replace(X) X(before, REAL) X(next, REAL) X(skipped, ONE)
-#define OUTPUTS_OF_replace(X) X(now, REAL)
-#define SUMS_OF_replace(X)
-#define CONSTANTS_OF_replace(X)
+#define MEMBERS_OF_replace(IN, OUT, SUM, CONSTANT) \
+  IN(before, REAL) IN(next, REAL) IN(skipped, ONE) OUT(now, REAL)
+/* clang-format on */
 
 #endif
 

@@ -305,7 +305,7 @@ static void n_step(struct device *d, real *returned, real *discounts, int32_t *f
   RUN(n_step, returned, discounts, from, n);
 }
 
-/* A rule's arrays, from its lists. */
+/* A rule's arrays, from its members. */
 #define GIVEN_REAL(member) GIVEN(rule->member);
 #define GIVEN_FLOAT(member) GIVEN(rule->member);
 #define GIVEN_INT(member) GIVEN(rule->member);
@@ -319,10 +319,10 @@ static void n_step(struct device *d, real *returned, real *discounts, int32_t *f
 #define GIVEN_DRAWS(member) GIVEN(rule->member);
 #define GIVEN_CHOSEN(member) GIVEN(rule->member);
 #define GIVEN_ARRAY(member, TYPE) GIVEN_##TYPE(member)
-#define CHECK_RULE(name, KIND)                                   \
-  static void check_##name(const void *arguments) {              \
-    const struct name##_rule *rule = arguments;                  \
-    INPUTS_OF_##name(GIVEN_ARRAY) OUTPUTS_OF_##name(GIVEN_ARRAY) \
+#define CHECK_RULE(name, KIND)                                        \
+  static void check_##name(const void *arguments) {                   \
+    const struct name##_rule *rule = arguments;                       \
+    MEMBERS_OF_##name(GIVEN_ARRAY, GIVEN_ARRAY, NO_MEMBER, NO_MEMBER) \
   }
 RULES(CHECK_RULE)
 

@@ -245,13 +245,13 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
     float scale = rule_scale(run);                                                             \
     struct name##_numbers x = {.entropy_cost = splat(run->schedule->entropy_cost)};            \
     (void)d;                                                                                   \
-    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < run->rows; i += W) {                  \
+    EACH_CONSTANT(name, CONSTANT) for (size_t i = 0; i < run->rows; i += W) {                  \
       int lanes = lanes_left(run->rows, i);                                                    \
       vi on = counting(run, i, lanes);                                                         \
       x.scale = choose(on, splat(scale), splat(0));                                            \
-      INPUTS_OF_##name(LOAD) name##_body(&x);                                                  \
-      OUTPUTS_OF_##name(STORE) sums[SUM_STEPS] += choose(on, splat(1), splat(0));              \
-      SUMS_OF_##name(ADD_UP)                                                                   \
+      EACH_INPUT(name, LOAD) name##_body(&x);                                                  \
+      EACH_OUTPUT(name, STORE) sums[SUM_STEPS] += choose(on, splat(1), splat(0));              \
+      EACH_SUM(name, ADD_UP)                                                                   \
     }                                                                                          \
     for (int k = 0; k < num_sums_of_##name; k++) ((float *)run->sums)[k] = sum_lanes(sums[k]); \
   }
@@ -262,13 +262,13 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
     const size_t i = g.i;                                                                          \
     const int lanes = g.lanes;                                                                     \
     (void)room, (void)i, (void)lanes;                                                              \
-    CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x); \
-    OUTPUTS_OF_##name(STORE)                                                                       \
+    EACH_CONSTANT(name, CONSTANT) EACH_INPUT(name, LOAD) EACH_OUTPUT(name, PLACE) name##_body(&x); \
+    EACH_OUTPUT(name, STORE)                                                                       \
   }                                                                                                \
   static void run_##name(struct device *d, const void *arguments) {                                \
     const struct name##_rule *rule = arguments;                                                    \
     const struct rule_run *run = &rule->run;                                                       \
-    enum { ROWS_OF_MANY = 0 INPUTS_OF_##name(COUNT) OUTPUTS_OF_##name(COUNT) };                    \
+    enum { ROWS_OF_MANY = 0 MEMBERS_OF_##name(COUNT, COUNT, NO_MEMBER, NO_MEMBER) };               \
     float *room = cpu_scratch(d, SCRATCH_STATE, (size_t)ROWS_OF_MANY * (size_t)run->A * W);        \
     EACH_GROUP(name##_group)                                                                       \
   }

@@ -145,11 +145,11 @@ DEVICE float scale_of(const struct rule_run &run) {
     for (size_t i = grid_first(); i < rule.run.rows; i += grid_step()) {                        \
       bool counts = !(rule.run.flags[i] & STEP_TRUNCATED);                                      \
       x.entropy_cost = rule.run.schedule->entropy_cost;                                         \
-      CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD) x.scale = counts ? scale : 0;        \
+      EACH_CONSTANT(name, CONSTANT) EACH_INPUT(name, LOAD) x.scale = counts ? scale : 0;        \
       name##_body(&x);                                                                          \
-      OUTPUTS_OF_##name(STORE) if (!counts) continue;                                           \
+      EACH_OUTPUT(name, STORE) if (!counts) continue;                                           \
       sums[SUM_STEPS] += 1;                                                                     \
-      SUMS_OF_##name(ADD_UP)                                                                    \
+      EACH_SUM(name, ADD_UP)                                                                    \
     }                                                                                           \
     UNROLL                                                                                      \
     for (int k = 0; k < num_sums_of_##name; k++) {                                              \
@@ -173,9 +173,9 @@ DEVICE float scale_of(const struct rule_run &run) {
     if (i >= rule.run.rows) return;                                                                \
     struct name##_numbers x;                                                                       \
     x.A = rule.run.A;                                                                              \
-    CONSTANTS_OF_##name(CONSTANT) INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x); \
+    EACH_CONSTANT(name, CONSTANT) EACH_INPUT(name, LOAD) EACH_OUTPUT(name, PLACE) name##_body(&x); \
     if (lane_of_warp() > 0) return;                                                                \
-    OUTPUTS_OF_##name(STORE)                                                                       \
+    EACH_OUTPUT(name, STORE)                                                                       \
   }                                                                                                \
   static void run_##name(struct cuda *cuda, const void *arguments) {                               \
     const struct name##_rule *rule = (const struct name##_rule *)arguments;                        \
@@ -188,10 +188,10 @@ DEVICE float scale_of(const struct rule_run &run) {
 #define KERNELS_OF_NUMBERS(name)                                                         \
   KERNEL numbers_of_##name(struct name##_rule rule) {                                    \
     struct name##_numbers x;                                                             \
-    CONSTANTS_OF_##name(CONSTANT) for (size_t i = grid_first(); i < rule.run.rows;       \
-                                       i += grid_step()) {                               \
-      INPUTS_OF_##name(LOAD) name##_body(&x);                                            \
-      OUTPUTS_OF_##name(STORE)                                                           \
+    EACH_CONSTANT(name, CONSTANT)                                                        \
+    for (size_t i = grid_first(); i < rule.run.rows; i += grid_step()) {                 \
+      EACH_INPUT(name, LOAD) name##_body(&x);                                            \
+      EACH_OUTPUT(name, STORE)                                                           \
     }                                                                                    \
   }                                                                                      \
   static void run_##name(struct cuda *cuda, const void *arguments) {                     \

@@ -99,13 +99,13 @@ static REAL rule_scale(const struct rule_run *run) {
     double sums[num_sums_of_##name] = {0};                                               \
     REAL scale = rule_scale(run);                                                        \
     struct name##_numbers x = {.entropy_cost = (REAL)run->schedule->entropy_cost};       \
-    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < run->rows; i++) {               \
+    EACH_CONSTANT(name, CONSTANT) for (size_t i = 0; i < run->rows; i++) {               \
       bool counts = !(run->flags[i] & STEP_TRUNCATED);                                   \
       x.scale = counts ? scale : 0;                                                      \
-      INPUTS_OF_##name(LOAD) name##_body(&x);                                            \
-      OUTPUTS_OF_##name(STORE) if (!counts) continue;                                    \
+      EACH_INPUT(name, LOAD) name##_body(&x);                                            \
+      EACH_OUTPUT(name, STORE) if (!counts) continue;                                    \
       sums[SUM_STEPS] += 1;                                                              \
-      SUMS_OF_##name(ADD_UP)                                                             \
+      EACH_SUM(name, ADD_UP)                                                             \
     }                                                                                    \
     for (int k = 0; k < num_sums_of_##name; k++) ((REAL *)run->sums)[k] = (REAL)sums[k]; \
   }
@@ -114,9 +114,9 @@ static REAL rule_scale(const struct rule_run *run) {
   static void run_##name(const void *arguments) {                               \
     const struct name##_rule *rule = arguments;                                 \
     struct name##_numbers x = {.A = rule->run.A};                               \
-    CONSTANTS_OF_##name(CONSTANT) for (size_t i = 0; i < rule->run.rows; i++) { \
-      INPUTS_OF_##name(LOAD) OUTPUTS_OF_##name(PLACE) name##_body(&x);          \
-      OUTPUTS_OF_##name(STORE)                                                  \
+    EACH_CONSTANT(name, CONSTANT) for (size_t i = 0; i < rule->run.rows; i++) { \
+      EACH_INPUT(name, LOAD) EACH_OUTPUT(name, PLACE) name##_body(&x);          \
+      EACH_OUTPUT(name, STORE)                                                  \
     }                                                                           \
   }
 
