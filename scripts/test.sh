@@ -104,10 +104,10 @@ checks() {
   shift 2
   logs=$(mktemp -d)
   printf '%s\0' "$@" | xargs -0 -P "$at_once" -I{} bash -c '
-    log=$0/${2//\//,} code=0 begin=$SECONDS
-    timeout -k 10 "$1" "$2" >"$log" 2>&1 </dev/null || code=$?
+    log=$0/${2//\//,} code=0 TIMEFORMAT="%0R s, CPU %0U + %0S s"
+    { time timeout -k 10 "$1" "$2" >"$log" 2>&1 </dev/null; } 2>"$log.time" || code=$?
     echo "$code" >"$log.code"
-    flock "$0" bash -c "echo \"-- $2 ($((SECONDS - begin)) s)\"; cat \"$log\""
+    flock "$0" bash -c "echo \"-- $2 ($(cat "$log.time"))\"; cat \"$log\""
   ' "$logs" "$seconds" {}
   for script in "$@"; do
     cp "$logs/${script//\//,}" "$output"
