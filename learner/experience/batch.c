@@ -46,7 +46,7 @@ void train_batch_make_blank(struct device *device, struct train_batch *batch) {
   size_t rows = (size_t)(batch->T + 1) * (size_t)batch->N;
   uint8_t *flags = ops->alloc_host(device, rows);
   memset(flags, STEP_TRUNCATED, rows);
-  for (size_t i = 0; i < rows; i++) batch->stamp[i] = step_stamp(STEP_TRUNCATED, 0);
+  for (size_t i = 0; i < rows; i++) batch->stamp[i] = step_stamp(0, STEP_TRUNCATED);
   ops->upload_bytes(device, batch->flags, flags, rows);
   device_finish(device);
   ops->release_host(device, flags);

@@ -87,11 +87,12 @@ static enum status check_windows(const struct learner_options *options, struct e
                        "of a window would count; give an unroll of at least n_steps",
                        (long long)options->algorithm.q_learning.n_steps,
                        (long long)options->algorithm.unroll_length);
-  if (options->window_stride > learner_options_window_steps(options))
+  int counted = q_learning_counted_steps(&options->algorithm);
+  if (options->window_stride > counted)
     return status_fail(error, STATUS_INVALID,
-                       "--window_stride=%lld: windows of %d steps would leave some out; give at "
-                       "most as many",
-                       (long long)options->window_stride, learner_options_window_steps(options));
+                       "--window_stride=%lld: windows train on %d of their steps, so some would be "
+                       "left out; give at most as many",
+                       (long long)options->window_stride, counted);
   return STATUS_OK;
 }
 

@@ -118,7 +118,6 @@ static const struct preset presets[] = {
      "unroll_length=4 batch_size=8 replay_ratio=2 adam_epsilon=1.5e-4 max_gradient_norm=10 "
      "loss_reduction=mean target_update=8k replay_steps=400k replay_min_steps=20k "
      "epsilon_steps=250k"},
-    {"atari", "dqn|double_dqn", "epsilon_end=0.01"},
     /* Schulman et al. 2017, table 5, in windows that are longer where environments are few, but for
      * a clip of 0.2 and an entropy cost of 0.005 that falls with the rate. With 0.0015 the entropy
      * was 0.24 after 1.4 M steps of gym:ALE/Pong-v5, and the return stayed at 16:
@@ -139,18 +138,18 @@ static const struct preset presets[] = {
      * double_dqn had 148 without and with layers of 64, see docs/results.md. With relu dqn's values
      * of gym:CartPole-v1 went to infinity. */
     {"", "dqn|double_dqn", "value_rescaling=1e-3 hidden=128,128"},
-    /* Hessel et al. 2018, table 1. Noise explores, so no action is random. A new window's own TD
+    /* Hessel et al. 2018, table 1; of random actions see choose_exploration. A new window's own TD
      * errors are differences of means, an update's are divergences of distributions, on another
      * scale. */
     {"", "rainbow",
-     "dueling=true noisy=true atoms=51 priority_exponent=0.5 importance_exponent=0.4 "
-     "importance_exponent_end=1 initial_priority=max epsilon_start=0 epsilon_end=0"},
-    {"", DQN, "exploration=linear epsilon_start=1"},
+     "dueling=true atoms=51 priority_exponent=0.5 importance_exponent=0.4 "
+     "importance_exponent_end=1 initial_priority=max"},
     /* Mnih et al. 2015. A policy that lets the cart drift out after 250 steps hardly meets anything
      * else: beside busy neighbours one run of gym:CartPole-v1 in four ended so with 0.01, one in
      * twenty with 0.05, one in fifty with 0.1. */
-    {"cartpole", "dqn|double_dqn", "epsilon_end=0.01"}, /* with its own settings none does */
-    {"", "dqn|double_dqn", "epsilon_end=0.1"},
+    {"cartpole", DQN, "epsilon_end=0.01"}, /* with its own settings none does */
+    {"atari", DQN, "epsilon_end=0.01"},
+    {"", DQN, "epsilon_end=0.1"},
     {"", DQN,
      "unroll_length=8 "
      /* A step is trained on 8 times, as in Mnih et al. 2015. gym:CartPole-v1, -Acrobot and
@@ -379,9 +378,26 @@ static void apply_network_defaults(struct learner_options *options) {
     options->frame_stack = learner_options_pixels(options) && options->lstm_size == 0 ? 4 : 1;
 }
 
+/* Where a row would hold for one --noisy or --exploration only. */
+static void choose_exploration(struct learner_options *options) {
+  static const struct preset rows[] = {{"", "rainbow", "noisy=true"},
+                                       {"", DQN, "exploration=linear"}},
+                             of_linear = {"", DQN, "epsilon_start=1"};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    if (fits(&rows[i], options)) set_all(options, rows[i].values);
+  if (options->noisy)
+    set_all(options, "epsilon_start=0 epsilon_end=0"); /* noise explores */
+  else if (strcmp(options->exploration, "linear") == 0 && fits(&of_linear, options))
+    set_all(options, of_linear.values);
+}
+
 void learner_options_apply_preset(struct learner_options *options) {
   struct options_given given = options->given; /* rows that are set count only here */
+  if (options->total_steps == 0)               /* typed or not */
+    options_reset(&learner_options_table, options,
+                  options_find(&learner_options_table, "total_steps"));
   choose_preset(options);
+  choose_exploration(options);
   if (options->atoms > 1)
     set_all(options, "huber=0 value_rescaling=0"); /* theirs is another loss */
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
@@ -395,10 +411,12 @@ void learner_options_apply_preset(struct learner_options *options) {
 }
 
 void learner_options_choose_for_continuous(struct learner_options *options) {
+  struct options_given given = options->given;
   for (size_t i = 0; i < sizeof(of_continuous) / sizeof(of_continuous[0]); i++)
     if (fits(&of_continuous[i], options)) set_all(options, of_continuous[i].values);
   // Their entropy has no bound: a bonus for it keeps deviations wide.
   if (options->algorithm.actor_critic.target_entropy < 0) set(options, "entropy_cost", "0");
+  options->given = given;
 }
 
 /* Pong was at -17 after 0.5 M steps with 4 at half the rate, at 4 with 8: docs/results.md. */
@@ -420,11 +438,13 @@ static const char *network_for(const struct learner_options *options, bool has_i
 enum status learner_options_choose_network(struct learner_options *options, bool has_image,
                                            struct error *error) {
   if (!learner_options_chooses_network(options)) return STATUS_OK;
+  struct options_given given = options->given;
   enum status status = options_set(&learner_options_table, options, "network",
                                    network_for(options, has_image), "the defaults", error);
   if (status != STATUS_OK) return status;
   apply_network_defaults(options);
   if (has_image) set_all(options, "epochs=fits");
+  options->given = given;
   return learner_options_check_network(options, error);
 }
 

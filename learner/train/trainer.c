@@ -194,11 +194,14 @@ static void abandon(struct trainer *trainer, struct train_batch *batch) {
 /* ---- with other learners */
 
 /* What a learner brings to a meeting before each update: its own steps, why it stops, whether it
- * has a batch, and the place of that or of the blank one. */
-enum { WORD_STEPS, WORD_REASON, WORD_HAS_BATCH, WORD_PLACE, NUM_WORDS };
+ * has a batch (2: since an earlier meeting for this update), whether it had one for the last
+ * update, and the place of this one or of the blank one. */
+enum { WORD_STEPS, WORD_REASON, WORD_BATCH, WORD_DUE, WORD_PLACE, NUM_WORDS };
 
 struct meeting {
   int batches;
+  bool missing; /* one of those that the last update was made of */
+  bool waited;  /* for it, since the meeting before */
   enum stop_reason reason;
   double place[PEERS_MAX];
 };
@@ -210,13 +213,15 @@ static enum status check_reason(enum stop_reason reason, int rank, struct error 
 }
 
 /* Every learner comes to the same end: what it decides by is what all have brought. */
-static enum status meet(struct trainer *trainer, struct meeting *meeting, struct error *error) {
+static enum status meet(struct trainer *trainer, bool had_batch, struct meeting *meeting,
+                        struct error *error) {
   const struct trainer_config *config = &trainer->config;
   int learners = peers_learners(config->peers);
   int64_t own = progress_steps(trainer->progress) - trainer->others, steps = 0;
   double all[PEERS_MAX * NUM_WORDS],
       mine[NUM_WORDS] = {
-          (double)own, progress_stopped(trainer->progress), trainer->held != NULL,
+          (double)own, progress_stopped(trainer->progress), (trainer->held != NULL) + had_batch,
+          !trainer->starved,
           update_place(trainer->update, trainer->held ? trainer->held : config->blank)};
   *meeting = (struct meeting){0};
   enum status status = peers_exchange(config->peers, all, mine, NUM_WORDS, error);
@@ -224,7 +229,9 @@ static enum status meet(struct trainer *trainer, struct meeting *meeting, struct
     const double *word = &all[r * NUM_WORDS];
     steps += (int64_t)word[WORD_STEPS];
     meeting->place[r] = word[WORD_PLACE];
-    meeting->batches += word[WORD_HAS_BATCH] > 0;
+    meeting->batches += word[WORD_BATCH] > 0;
+    meeting->missing |= word[WORD_BATCH] == 0 && word[WORD_DUE] > 0;
+    meeting->waited |= word[WORD_BATCH] > 1;
     if (meeting->reason == STOP_NONE) meeting->reason = (enum stop_reason)word[WORD_REASON];
     if (r != peers_rank(config->peers))
       status = check_reason((enum stop_reason)word[WORD_REASON], r, error);
@@ -243,17 +250,26 @@ static void release_held(struct trainer *trainer) {
   source_release(trainer->source, trainer->held);
 }
 
+/* The batches suffice for an update. A learner that has just missed its second is waited for once
+ * more: batches that come at nearly the same time are not to be torn apart. */
+static bool is_enough(const struct trainer *trainer, const struct meeting *meeting) {
+  if (meeting->batches == peers_learners(trainer->config.peers)) return true;
+  if (trainer->config.all_together || meeting->batches == 0) return false;
+  return meeting->waited || !meeting->missing;
+}
+
 /* The next update's batch, or the blank one; NULL: there is none, since the run ends. */
 static struct train_batch *take_with_others(struct trainer *trainer, enum status *status,
                                             struct error *error) {
   enum { STARVED_US = 1000 * 1000 };
   const struct trainer_config *config = &trainer->config;
-  for (bool enough = false; !enough;) {
+  for (bool enough = false, had_batch = false; !enough;) {
     struct meeting meeting;
     int64_t wait_us = trainer->starved ? 0 : STARVED_US;
     if (!trainer->held) trainer->held = source_take_within(trainer->source, wait_us);
-    *status = meet(trainer, &meeting, error);
-    enough = meeting.batches >= (config->all_together ? peers_learners(config->peers) : 1);
+    *status = meet(trainer, had_batch, &meeting, error);
+    had_batch = trainer->held;
+    enough = is_enough(trainer, &meeting);
     if (enough && trainer->all_steps >= config->total_steps && meeting.reason == STOP_NONE)
       meeting.reason = STOP_TOTAL_STEPS;
     if (*status != STATUS_OK || meeting.reason != STOP_NONE) {

@@ -289,6 +289,56 @@ static void what_the_user_gave_stays(void **state) {
   options_deinit(&learner_options_table, &general);
 }
 
+static void a_budget_of_0_is_the_environments(void **state) {
+  (void)state;
+  struct learner_options options = options_of("cartpole");
+  set(&options, "total_steps", "0");
+  learner_options_apply_preset(&options);
+  assert_int_equal(options.total_steps, 1500000);
+  options_deinit(&learner_options_table, &options);
+}
+
+/* What a default says of another --exploration, or of a head without noise, would be no exploring,
+ * or nothing else. */
+static void exploration_follows_what_was_chosen(void **state) {
+  (void)state;
+  static const struct {
+    const char *agent, *name, *value, *exploration;
+    double start, end;
+  } cases[] = {{"dqn", "exploration", "per_environment", "per_environment", 0.4, 0.1},
+               {"dqn", "exploration", "constant", "constant", 0.4, 0.1},
+               {"dqn", "exploration", "linear", "linear", 1, 0.1},
+               {"rainbow", "noisy", "true", "linear", 0, 0},
+               {"dqn", "noisy", "true", "linear", 0, 0},
+               {"rainbow", "noisy", "false", "linear", 1, 0.1}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "agent", cases[i].agent);
+    set(&options, cases[i].name, cases[i].value);
+    learner_options_apply_preset(&options);
+    assert_string_equal(options.exploration, cases[i].exploration);
+    assert_true(options.epsilon_start == cases[i].start && options.epsilon_end == cases[i].end);
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
+/* Layers that are chosen for continuous actions are not taken for typed ones. */
+static void images_with_continuous_actions_have_defaults(void **state) {
+  (void)state;
+  static const char *const agents_of_both[] = {"ppo", "vtrace", "a2c"};
+  struct error error;
+  for (size_t i = 0; i < sizeof(agents_of_both) / sizeof(agents_of_both[0]); i++) {
+    struct learner_options options = options_of("./mine.so");
+    set(&options, "agent", agents_of_both[i]);
+    learner_options_apply_preset(&options);
+    learner_options_choose_for_continuous(&options);
+    if (learner_options_choose_network(&options, true, &error) != STATUS_OK)
+      fail_msg("%s: %s", agents_of_both[i], error.text);
+    assert_string_equal(options.network, "impala_shallow");
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 static void another_environment_gets_a_budget_and_no_more(void **state) {
   (void)state;
   struct learner_options options = options_of("./mine.so"), general = options_of("./mine.so");
@@ -562,9 +612,9 @@ static void contradictions_are_named(void **state) {
       {{{"agent", "dqn"}, {"unroll_length", "5"}, {"n_steps", "5"}, {"partial_returns", "false"}},
        NULL},
       {{{"agent", "dqn"}, {"unroll_length", "4"}, {"n_steps", "5"}}, NULL},
-      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "5"}, {"window_stride", "16"}},
-       "--window_stride=16: windows of 15 steps"},
-      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "5"}, {"window_stride", "15"}},
+      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "5"}, {"window_stride", "11"}},
+       "--window_stride=11: windows train on 10"},
+      {{{"agent", "r2d2"}, {"unroll_length", "10"}, {"burn_in", "5"}, {"window_stride", "10"}},
        NULL},
       {{{"agent", "rainbow"}, {"atoms", "51"}, {"value_low", "10"}},
        "--value_low=10 and --value_high=10"},
@@ -630,6 +680,9 @@ int main(void) {
       cmocka_unit_test(policies_normalise_what_they_learn_from),
       cmocka_unit_test(the_network_follows_from_the_observation),
       cmocka_unit_test(what_the_user_gave_stays),
+      cmocka_unit_test(a_budget_of_0_is_the_environments),
+      cmocka_unit_test(exploration_follows_what_was_chosen),
+      cmocka_unit_test(images_with_continuous_actions_have_defaults),
       cmocka_unit_test(another_environment_gets_a_budget_and_no_more),
       cmocka_unit_test(presets_agree_with_each_other),
       cmocka_unit_test(atoms_cover_the_returns),

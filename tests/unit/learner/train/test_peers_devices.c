@@ -275,22 +275,28 @@ static void what_is_recorded_stays_while_it_is_used(void **state) {
   peers_world_destroy(&w);
 }
 
-/* Five sets of batches in turn. Learner 0 has its next batch at every second look, learner 1 at
- * every third, and an update waits for both: most meetings lead to none. */
+/* Five sets of batches in turn. A learner has its next batch at the last of so many looks. */
+struct turns {
+  int looks[LEARNERS];
+  bool all_together;
+};
+
 struct in_turn {
   struct source source; /* first */
   struct learner *learner;
   struct progress *progress;
-  int rank, looks;
+  const struct turns *turns;
+  int rank, looks, taken;
 };
 
 static struct train_batch *take_in_turn(struct source *source, int64_t wait_us) {
   static const int set[][LEARNERS] = {{0, 0}, {1, 1}, {2, 2}, {0, 1}, {1, 2}};
   (void)wait_us;
   struct in_turn *in_turn = (struct in_turn *)source;
-  int period = 2 + in_turn->rank, number = in_turn->looks++ / period;
+  int period = in_turn->turns->looks[in_turn->rank], number = in_turn->looks++ / period;
   if (number == MOST_UPDATES) progress_stop(in_turn->progress, STOP_SIGNAL);
   if (number == MOST_UPDATES || in_turn->looks % period != 0) return NULL;
+  in_turn->taken++;
   return in_turn->learner->batch[set[number % 5][in_turn->rank]];
 }
 
@@ -307,16 +313,18 @@ static void train_in_turn(struct peers_world *w, struct peers *peers, int rank) 
   const struct progress_config of_progress = {.target_return = NAN};
   struct progress *progress = progress_create(&of_progress);
   struct weights *weights = weights_create(l.device, update_num_parameters(l.update));
-  struct in_turn in_turn = {{&IN_TURN}, &l, progress, rank, 0};
+  const struct turns *turns = w->context;
+  struct in_turn in_turn = {{&IN_TURN}, &l, progress, turns, rank, 0, 0};
   const struct trainer_config config = {.peers = peers,
                                         .blank = l.batch[BATCHES - 1],
                                         .total_steps = INT64_MAX,
-                                        .all_together = true};
+                                        .all_together = turns->all_together};
   struct trainer *trainer =
       trainer_create(&config, l.device, l.update, &in_turn.source, weights, progress);
   trainer_start(trainer);
   trainer_join(trainer);
   w->result[rank].number[0] = (double)trainer_report(trainer).updates;
+  w->result[rank].number[1] = in_turn.taken;
   w->result[rank].number[3] = (double)emulated_cuda_count("cudaGraphLaunch");
   trainer_destroy(trainer);
   weights_destroy(weights);
@@ -324,12 +332,24 @@ static void train_in_turn(struct peers_world *w, struct peers *peers, int rank) 
   end(&l);
 }
 
-static void meetings_without_an_update_use_up_no_recording(void **state) {
-  (void)state;
+static void run_in_turn(struct turns turns) {
   struct peers_world w = peers_world_create(LEARNERS);
+  w.context = &turns;
   peers_world_run_all(&w, train_in_turn);
   check_trained(&w, "batches in turn", MOST_UPDATES - 5);
+  for (int r = 0; r < LEARNERS; r++) assert_int_equal((int)w.result[r].number[1], MOST_UPDATES);
   peers_world_destroy(&w);
+}
+
+static void meetings_without_an_update_use_up_no_recording(void **state) {
+  (void)state;
+  run_in_turn((struct turns){{2, 3}, true});
+}
+
+/* One that is a little late, by which a meeting fell between both. */
+static void an_update_has_the_batches_of_both(void **state) {
+  (void)state;
+  run_in_turn((struct turns){{1, 2}, false});
 }
 
 /* ---- one that is missing */
@@ -406,6 +426,7 @@ int main(void) {
       cmocka_unit_test(another_major_version_is_refused),
       cmocka_unit_test(what_is_recorded_stays_while_it_is_used),
       cmocka_unit_test(meetings_without_an_update_use_up_no_recording),
+      cmocka_unit_test(an_update_has_the_batches_of_both),
       cmocka_unit_test(a_missing_learner_ends_the_others),
       cmocka_unit_test(learners_that_were_stopped_together_go_on)};
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
