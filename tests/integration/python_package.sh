@@ -234,6 +234,8 @@ pass_if "acorn.load: the ONNX file acts as the run" check onnx run
 acorn train tmaze vtrace 2 8 --total_steps=60k --seed=1 --logdir=memory --no_plot
 acorn export memory
 pass_if "with an LSTM, rows that begin singly" check remembers memory tmaze 0
+loop() { venv/bin/python -I "$checks/check.py" loop memory tmaze < <(doc_block python.md 3); }
+pass_if "docs: the state is zero where an episode begins" loop
 acorn train catch ppo 2 8 --total_steps=6k --seed=1 --logdir=frames --no_plot --frame_stack=3 \
   --network=nature '--env_args={"size": 40}'
 acorn export frames

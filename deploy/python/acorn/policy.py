@@ -120,8 +120,9 @@ class Policy:
 
         observation: an array of the observation's shape, or of rows of it; of several parts a dict.
         state: None where an episode begins, then what the last call gave (of rows, zeros in that of
-        a row begin an episode there: state[done] = 0). reward: of the step before, for policies
-        trained with --previous_reward.
+        a row begin an episode there: with a VectorEnv state[ended] = 0 after the step behind an
+        episode's last, which resets it). reward: of the step before, for policies trained with
+        --previous_reward.
         """
         rows, single = take_rows(self.space.tensors, observation)
         count = len(rows[0])

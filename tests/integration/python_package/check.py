@@ -102,6 +102,28 @@ def remembers(folder, name, size):
         raises("does not fit uint8", policy.act, np.full(tensor.shape, 256, np.uint16))
 
 
+def loop(folder, name):
+    """That of docs/python.md, on stdin: the state is zero where an episode begins, and only there."""
+    policy, begins, ended = acorn.load(folder), np.ones(8, bool), np.zeros(8, bool)
+    act, seen = policy.act, []
+
+    class Watched(acorn.VectorEnv):
+        def step(self, actions):
+            result = super().step(actions)
+            begins[:], ended[:] = ended, result[2] | result[3]
+            return result
+
+    def watched(observation, state):
+        assert state is None or np.array_equal(~state.any(1), begins), (len(seen), state, begins)
+        seen.append(begins.sum())
+        return act(observation, state)
+
+    policy.act, acorn.load = watched, lambda _: policy
+    acorn.VectorEnv = lambda _, count: Watched(name, count)
+    exec(sys.stdin.read(), {})
+    assert len(seen) == 100 and sum(seen) > 16, seen
+
+
 def foreign(folder):
     policy = acorn.load(f"{folder}/policy.onnx")
     raises("NaN", policy.act, np.full(4, np.nan))
