@@ -104,13 +104,15 @@ class Pole(CartPoleEnv):
             raise ValueError("no step is taken")
         if self.spec.id == "Exits-v0":
             os._exit(0)
+        if self.spec.id == "Invalid-v0":
+            return *super().step(action)[:2], "False", False, {}
         return super().step(action)
 
     def render(self):
         return self.np_random.integers(0, 256, (40, 60, 3), "uint8")
 
 
-for name in ("Pole-v0", "Wrong-v0", "Exits-v0"):
+for name in ("Pole-v0", "Wrong-v0", "Exits-v0", "Invalid-v0"):
     gymnasium.register(name, Pole, max_episode_steps=200)
 
 
@@ -159,6 +161,9 @@ pass_if "an ID that there is not" eval 'is $code 1 && says "; the nearest: CartP
 acorn train gym:pole:Wrong-v0 ppo 1 --total_steps=5k --logdir=wrong
 pass_if "an actor that never steps is given up, with its reason" \
   eval 'is $code 1 && says "no step is taken" && says "every actor has ended"'
+acorn train gym:pole:Invalid-v0 ppo 1 --total_steps=5k --logdir=invalid
+pass_if "so is one whose every step is invalid" \
+  eval 'is $code 1 && says "must be True or False" && says "every actor has ended"'
 acorn train gym:pole:Exits-v0 ppo 1 --total_steps=5k --logdir=exits
 pass_if "an environment that ends its process is no run that is over" \
   eval 'is $code 1 && says "actor 0 is started again in 0.2 s; it has died by exit code 0"'

@@ -163,7 +163,7 @@ def _truth(value, name):
 
 
 class World:
-    mark = None  # a file that is made at this process's first step
+    mark = None  # a file that is made at this process's first valid step
 
     def __init__(self, env, view):
         self.env, self.view = env, view
@@ -175,12 +175,13 @@ class World:
 
     def step(self, action):
         result = self.env.step(action)
+        _, reward, terminated, truncated, self.info = result
+        ends = [_truth(terminated, "terminated"), _truth(truncated, "truncated")]
+        row = self.view.read(result), float(reward), *ends
         if World.mark:
             open(World.mark, "w").close()
             World.mark = None
-        _, reward, terminated, truncated, self.info = result
-        ends = [_truth(terminated, "terminated"), _truth(truncated, "truncated")]
-        return self.view.read(result), float(reward), *ends
+        return row
 
     def numbers(self):
         return adapter().numbers(self.info)
