@@ -157,6 +157,8 @@ class View:
 
 def _truth(value, name):
     """Of an end. What else Python takes for true ("False" is) would be a slip."""
+    if isinstance(value, np.ndarray) and value.dtype == bool and value.size == 1:
+        return value.item()
     if isinstance(value, (bool, np.bool_, int, np.integer)) and value in (0, 1):
         return bool(value)
     raise TypeError(f"'{name}' must be True or False, not {value!r} ({type(value).__name__})")

@@ -394,6 +394,22 @@ def deaths():
         assert all(actor.look() for _ in range(20)) and actor.deaths == 1, actor.deaths
 
 
+def ends():
+    """What counts as the end of an episode, as in truth_of of envs/gymnasium/game.c."""
+    from acorn.world import _truth
+    for value in (True, 1, np.True_, np.int64(1), np.array(True), np.array([True])):
+        assert _truth(value, "terminated") is True, value
+    for value in (False, 0, np.False_, np.int64(0), np.array(False), np.array([False])):
+        assert _truth(value, "terminated") is False, value
+    for value in ("False", None, 2, 1.0, np.array([True, True]), np.array([1.0])):
+        try:
+            _truth(value, "truncated")
+        except TypeError as error:
+            assert "'truncated' must be True or False" in str(error), error
+        else:
+            raise AssertionError(f"{value!r} is taken")
+
+
 def old_libc():
     from acorn import bundle, command
     real = bundle._libc
