@@ -94,6 +94,7 @@ pass_if "an option that the learner does not have" eval 'is $code 2 && says no_s
 # A copy of Gymnasium's CartPole, in a module of the user's.
 cat >pole.py <<'END'
 import os
+import subprocess
 
 import gymnasium
 from gymnasium.envs.classic_control import CartPoleEnv
@@ -107,13 +108,17 @@ class Pole(CartPoleEnv):
             os._exit(0)
         if self.spec.id == "Invalid-v0":
             return *super().step(action)[:2], "False", False, {}
+        if self.spec.id == "Starts-v0" and not hasattr(self, "started"):
+            self.started = subprocess.Popen(["sleep", "1000"])
+            with open("started", "a") as file:
+                print(self.started.pid, file=file)
         return super().step(action)
 
     def render(self):
         return self.np_random.integers(0, 256, (40, 60, 3), "uint8")
 
 
-for name in ("Pole-v0", "Wrong-v0", "Exits-v0", "Invalid-v0"):
+for name in ("Pole-v0", "Wrong-v0", "Exits-v0", "Invalid-v0", "Starts-v0"):
     gymnasium.register(name, Pole, max_episode_steps=200)
 
 
@@ -168,6 +173,20 @@ pass_if "so is one whose every step is invalid" \
 acorn train gym:pole:Exits-v0 ppo 1 --total_steps=5k --logdir=exits
 pass_if "an environment that ends its process is no run that is over" \
   eval 'is $code 1 && says "actor 0 is started again in 0.2 s; it has died by exit code 0"'
+runs_on() { ps -o stat= -p "$(paste -sd, started)" | grep -qv Z; }
+ends_what_was_started() { # STEPS [SIGNAL]: to the process group, as a terminal sends it
+  rm -rf started starts
+  setsid venv/bin/acorn train gym:pole:Starts-v0 ppo 2 2 --total_steps="$1" --logdir=starts \
+    >"$work/out" 2>"$work/err" </dev/null &
+  run=$!
+  wait_for 60 test -s started || return
+  [ $# = 1 ] || kill "-$2" -- -$run
+  ended 60 && [ -s starts/result.json ] && ! runs_on
+}
+pass_if "what an environment has started ends with the run" ends_what_was_started 2k
+for signal in INT TERM HUP; do
+  pass_if "after SIG$signal, too" ends_what_was_started 1e9 $signal
+done
 acorn train gym:pole:Pole-v0 ppo 1 8 --total_steps=2k --logdir=module
 # As the package's first version named it.
 echo Pole-v0 >module/environment.txt

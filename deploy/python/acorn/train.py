@@ -1,6 +1,7 @@
 """`acorn train gym:ID`: a learner and actors in Python. The programs of this package have no bridge
 to Python, which is compiled for one Python, so the actors are processes of this one (actor.py).
 scripts/eval.sh evaluates such a run so, too."""
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from acorn.world import View
 
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
+GRACE_S = 2  # for actors to close their environments
 EXIT_RUN_OVER = 77  # of an actor; 0 may be its environment's
 
 
@@ -60,7 +62,8 @@ def _name(environment, made, folder, evaluates):
 
 
 class _Actor:
-    """A process that plays. When it dies it is started again: after 1, 2, 4 ... 60 s, and after 1 s
+    """A process that plays, in a session of its own, which ends with it: environments may have
+    started processes. When it dies it is started again: after 1, 2, 4 ... 60 s, and after 1 s
     again once it has worked for a minute; at once while it has never stepped, but not for ever."""
 
     def __init__(self, index, folder, words):
@@ -73,7 +76,16 @@ class _Actor:
         self.start_s, self.started_s = None, time.monotonic()
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL)
+                                            stdin=subprocess.DEVNULL, start_new_session=True)
+            self.group = self.process.pid
+
+    def end(self):
+        """With what its environments have started."""
+        group, self.group = self.group, None
+        if group:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+        self.process.wait()
 
     def look(self):
         """Starts it again if it is time to. Whether it plays, or will."""
@@ -87,6 +99,7 @@ class _Actor:
         return not self.is_over
 
     def _count_death(self, now_s, code):
+        self.end()
         stepped = self.mark.exists()
         is_long = stepped and now_s - self.started_s >= LONGEST_PAUSE_S
         self.deaths = 1 if is_long else self.deaths + 1
@@ -135,7 +148,9 @@ def train(words):
         learner = subprocess.Popen(
             [ROOT / "build/learner", "--env=join", f"--agent={agent}", f"--num_envs={count * envs}",
              f"--listen={address}", "--exit_with_parent", *flags])
-        signal.signal(signal.SIGTERM, lambda *_: learner.terminate())
+        for signum in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(signum) != signal.SIG_IGN:  # as with nohup
+                signal.signal(signum, lambda *_: learner.terminate())
         try:
             for i in range(count):
                 actors.append(_Actor(i, folder, [environment.gym_id, json.dumps(environment.args),
@@ -143,9 +158,11 @@ def train(words):
             code = _wait(learner, actors)
             return code if code >= 0 else 128 - code  # as a shell has a signal
         finally:
+            end_s = time.monotonic() + GRACE_S
+            while time.monotonic() < end_s and None in [actor.process.poll() for actor in actors]:
+                time.sleep(0.05)
             for actor in actors:
-                actor.process.kill()
-                actor.process.wait()
+                actor.end()
 
 
 def run(function):

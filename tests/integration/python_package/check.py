@@ -383,8 +383,8 @@ def deaths():
     from acorn import train
     now_s = iter(range(0, 10 ** 6, 100))
     train.time = types.SimpleNamespace(monotonic=lambda: next(now_s))
-    train.subprocess = types.SimpleNamespace(
-        DEVNULL=None, Popen=lambda *_, **__: types.SimpleNamespace(poll=lambda: 1))
+    dead = types.SimpleNamespace(pid=0, poll=lambda: 1, wait=lambda: 1)
+    train.subprocess = types.SimpleNamespace(DEVNULL=None, Popen=lambda *_, **__: dead)
     with tempfile.TemporaryDirectory() as folder:
         actor = train._Actor(0, Path(folder), [])
         looks = [actor.look() for _ in range(20)]
