@@ -211,6 +211,9 @@ def play(stub, lease, metadata, make_world):
         outbox.put(None)
         # An error's traceback would keep it to the interpreter's end, where gRPC may wait for ever.
         del stream
+        for player in players:  # the next lease gets new ones
+            if hasattr(player.world, "close"):
+                player.world.close()
 
 
 def join_and_play(options, request, make_world):

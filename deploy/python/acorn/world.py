@@ -4,6 +4,7 @@ learner is said by the modules of envs/gymnasium, as in the source tree; here is
 import importlib.util
 import operator
 import sys
+import traceback
 from typing import NamedTuple
 
 import numpy as np
@@ -187,3 +188,9 @@ class World:
 
     def numbers(self):
         return adapter().numbers(self.info)
+
+    def close(self):
+        try:
+            self.env.close()
+        except Exception:  # what was played counts all the same
+            traceback.print_exc()

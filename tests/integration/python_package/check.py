@@ -288,12 +288,19 @@ def _fails_without_stream(learner):
         def step(self, action):
             raise ValueError("no step")
 
+        def close(self):
+            closed.append(self)
+            if len(closed) == 2:  # its error is not the actor's
+                raise ValueError("no close")
+
+    closed = []
     try:
         acorn.actor.run(lambda: Fails(gymnasium.make("CartPole-v1")), learner=learner, envs=8,
                         environment="my env/1")
     except ValueError as error:
         kept = [value for value in gc.get_objects() if "Rendezvous" in type(value).__name__]
         assert error.__traceback__ and not kept, kept
+        assert str(error) == "no step" and len(closed) == 1 + 8, (error, closed)
     else:
         raise AssertionError("the actor goes on")
 
