@@ -73,6 +73,7 @@ refuses_code() {
 pass_if "--no_code, in any spelling: an environment that is a module's" refuses_code
 pass_if "words, numbers and files that name no environment are refused" check words gym
 pass_if "an actor that never steps is given up, however long it lives" check deaths
+pass_if "a mask in the info is that environment's alone" check masks
 pass_if "True and False, and arrays of one, end an episode; nothing else does" check ends
 echo cartpole >foreign/environment.txt
 acorn eval foreign

@@ -123,6 +123,7 @@ class View:
 
     def __init__(self, env, name):
         asked, word = adapter(), f"gym:{name}"
+        sys.modules["acorn_spaces"].INFO_MASKS.pop(word, None)  # that of one made otherwise
         asked.find_mask(env, word)
         described = ask(asked.describe, env, word, MOST_ACTIONS, MOST_NUMBERS, MOST_CHOICES)
         _, leaves, self.first, self.count, self.box, self.choices = described

@@ -401,6 +401,20 @@ def deaths():
         assert all(actor.look() for _ in range(20)) and actor.deaths == 1, actor.deaths
 
 
+def masks():
+    """Environments of one name, one with a mask in its info: each is looked at for itself."""
+    import gymnasium
+    from acorn.world import View
+
+    class Masked(gymnasium.Wrapper):
+        def reset(self, **words):
+            return self.env.reset(**words)[0], {"action_mask": np.ones(2, np.int8)}
+
+    for wrapper in (Masked, gymnasium.Wrapper, Masked):
+        view = View(wrapper(gymnasium.make("CartPole-v1")), "CartPole-v1")
+        assert [tensor.is_mask for tensor in view.tensors][1:] == [True] * (wrapper is Masked)
+
+
 def ends():
     """What counts as the end of an episode, as in truth_of of envs/gymnasium/game.c."""
     from acorn.world import _truth
