@@ -117,6 +117,13 @@ checks() {
   rm -rf "$logs"
 }
 
+# build_ahead: what is tested last, of what others leave of the cores while they wait. What fails is
+# built, and shown, once more there.
+build_ahead() {
+  nice -n 19 bash -c 'for mode in asan tsan; do make -s -j"$(nproc)" MODE=$mode units; done
+    make -s -j"$(nproc)" MODE=fuzz fuzz-programs' >/dev/null 2>&1 </dev/null
+}
+
 # units MODE: builds and runs the unit tests of a build mode.
 units() {
   if ! build MODE="$1" units; then
@@ -154,6 +161,7 @@ one "lint" scripts/lint.sh
 one "what docs.sh writes is up to date" scripts/docs.sh --check
 
 begin "whole runs"
+[ -z "$all" ] || build_ahead &
 STOPS=$([ -n "$all" ] && echo 40 || echo 10)
 FOLDERS=$([ -n "$all" ] && echo 5 || echo 2)
 FAULTS=$([ -n "$all" ] && echo all)
@@ -186,6 +194,7 @@ else
 fi
 [ -n "$all" ] || finish
 
+wait # for what is built ahead
 begin "killed actors and learners"
 one "actors killed for 20 s" timeout -k 10 300 tests/bench/kill_actors.sh 20
 one "a learner killed five times" timeout -k 10 300 tests/bench/kill_learner.sh 5
