@@ -6,9 +6,9 @@ Usage: scripts/sweep.py ENV AGENT [--seeds=1..5] [--flag=a,b,c ...] [--trials=N]
        [--jobs=N] [--actors=4] [--envs_per_actor=N] [--dir=FOLDER]
 
   --flag       any option of ./run_local.sh. One value: all runs have it. Several, separated by
-               commas or by giving the option again: they are tried. A value of --hidden, and
-               one that begins with { or [ (JSON), has commas of its own and is never split:
-               --hidden=64,64 --hidden=256,256
+               commas or by giving the option again: they are tried. A value of --hidden or
+               --wrapper, and one that begins with { or [ (JSON), has commas of its own and is
+               never split: --hidden=64,64 --hidden=256,256
   --seeds      3: the seeds 1, 2 and 3; or 1..3, or 1,2,7; default: 1
   --trials     so many random combinations instead of all. Then LOW..HIGH is a range, too:
                drawn log-uniformly, and rounded where both are whole numbers
@@ -47,6 +47,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLOTTED = 5  # combinations in the plot
+WHOLE = "hidden", "wrapper"  # options whose values have commas of their own
 LARGEST_SEED = 9000000000000000  # --seed's
 RANGE = re.compile(r"({0})\.\.({0})".format(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"))
 
@@ -87,7 +88,7 @@ def read_words(words, own):
             require(value, f"{word}: there is no value")
             require(name not in ("seed", "logdir", "job_dir"),
                     f"{word} cannot be given: each run has its own")
-            is_whole = name in own or name == "hidden" or value[0] in "{["
+            is_whole = name in own or name in WHOLE or value[0] in "{["
             values = [value] if is_whole else value.split(",")
             require("" not in values, f"{word}: there is nothing before or after a comma")
             if name in own:

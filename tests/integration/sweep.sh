@@ -31,6 +31,8 @@ pass_if "the end of a range" refuses "--learning_rate: '1e3' is out of range" \
   --learning_rate=1e-3..1e3 --trials=2
 pass_if "what only the learner sees" refuses "--max_envs=1 is less" \
   --learning_rate=1e-3,1e-4 --max_envs=1
+pass_if "classes of --wrapper, which are one value" \
+  refuses "no option has several values" --wrapper=pole:Twice,pole:Thrice
 pass_if "words" refuses "1..5 is one word too many after ENV AGENT" 1..5 --learning_rate=1e-3,1e-4
 
 # ---- every combination
