@@ -42,7 +42,7 @@ acorn --version
 pass_if "acorn --version" eval 'is $code 0 && says_out "acorn $(cut -d" " -f 1 "$tree/VERSION")"'
 acorn train cartpole ppo 2 8 --total_steps=30k --seed=1 --logdir=run --no_plot
 pass_if "acorn train" eval 'is $code 0 && says_out "result env=cartpole agent=ppo"'
-acorn train gym:CartPole-v1 ppo 2 8 --total_steps=5k --logdir=gym
+acorn train gym:CartPole-v1 ppo 2 8 --total_steps=5k --logdir=gym --no_plot --evaluators=0
 pass_if "acorn train gym:ID: with actors in Python" \
   eval 'is $code 0 && says_out "result env=CartPole-v1 agent=ppo" && [ -s gym/space.json ]'
 acorn eval gym --episodes=8
@@ -91,6 +91,12 @@ acorn train gym:CartPole-v1 ppo two
 pass_if "a number that is none" eval 'is $code 1 && says "NUM_ACTORS"'
 acorn train gym:CartPole-v1 ppo 1 --no_such_option=1
 pass_if "an option that the learner does not have" eval 'is $code 2 && says no_such_option'
+
+for word in --learners=2 --evaluators=2 --eval_envs=8 --max-deaths=2 --reconnect_s=9 --plot; do
+  acorn train gym:CartPole-v1 ppo 1 8 --total_steps=1k $word
+  pass_if "$word is refused by name" \
+    eval 'is $code 1 && says "acorn: $word: " && says "leave it out"'
+done
 
 # A copy of Gymnasium's CartPole, in a module of the user's.
 cat >pole.py <<'END'

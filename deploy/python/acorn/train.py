@@ -19,6 +19,38 @@ MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
 GRACE_S = 2  # for actors to close their environments
 EXIT_RUN_OVER = 77  # of an actor; 0 may be its environment's
+# Options of run_local.sh that are not here, the values with which they ask for what is here anyway,
+# and what to do instead.
+MISSING = {
+    "module": ((), "write gym:MODULE:ID or --wrapper=MODULE:CLASS, with the module installed or in "
+               "PYTHONPATH"),
+    "learners": (("1",), "acorn train gym:ID starts one learner: leave it out"),
+    "spare_learners": (("0",), "acorn train gym:ID starts one learner: leave it out"),
+    "evaluators": (("0",), "acorn train gym:ID has no evaluators: leave it out, and play the "
+                   "policy by acorn eval RUN"),
+    "eval_envs": (("0",), "acorn train gym:ID has no evaluators: leave it out, and play the policy by "
+                  "acorn eval RUN"),
+    "max_deaths": ((str(MOST_DEATHS),), "an actor that has never stepped is given up after "
+                   f"{MOST_DEATHS} deaths: leave it out"),
+    "reconnect_s": ((), "actors of acorn train gym:ID end with their learner: leave it out"),
+    "plot": (("false", "0", "no", "off"), "acorn train gym:ID draws no curve: leave it out, and "
+             "draw it by acorn plot RUN"),
+}
+
+
+def _refuse_missing(flags):
+    """The flags without those that ask for what is here anyway. Errors: AcornError: others of
+    MISSING."""
+    kept = []
+    for flag in flags:
+        name, value = split(flag)
+        if name in ("no_plot", *MISSING):
+            harmless, instead = MISSING.get(name, ((None, "true", "1", "yes", "on"), "leave it out"))
+            if value not in harmless:
+                raise AcornError(f"{flag}: {instead}")
+        else:
+            kept.append(flag)
+    return kept
 
 
 def _read_words(words):
@@ -27,10 +59,7 @@ def _read_words(words):
     flags = [word for word in words if word.startswith("--")]
     defaults = [None, "ppo", min(os.cpu_count() or 1, 4), 16]
     env, agent, actors, envs = plain[:4] + defaults[len(plain):]
-    for flag in flags:
-        if split(flag)[0] == "module":
-            raise AcornError(f"{flag}: write gym:MODULE:ID or --wrapper=MODULE:CLASS, with the "
-                             "module installed or in PYTHONPATH")
+    flags = _refuse_missing(flags)
     try:
         actors, envs = int(actors), int(envs)
     except ValueError:
