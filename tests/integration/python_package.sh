@@ -140,12 +140,18 @@ class Lonely:
 END
 export PYTHONPATH=$work
 wrapped=(--wrapper=pole:Twice '--env_args={"max_episode_steps": 5}')
+acorn train gym:CartPole-v1 ppo 1 8 --total_steps=2k
 acorn train gym:CartPole-v1 ppo 1 8 --total_steps=2k --logdir=wrapped "${wrapped[@]}"
 pass_if "--wrapper and --env_args" eval 'is $code 0 && says_out " return_mean=10.000 "'
 acorn train gym:CartPole-v1 ppo 1 8 --total_steps=4k --logdir=wrapped --resume \
   '--env_args={"max_episode_steps":5,"wrapper":"pole:Twice"}'
 pass_if "a run goes on with the same, said otherwise" \
   eval 'is $code 0 && says_out " return_mean=10.000 "'
+cp -r wrapped runs/CartPole-v1-ppo-20300101-000000Z # the newest of them
+acorn train gym:CartPole-v1 ppo 1 8 --total_steps=5k --resume
+pass_if "--resume without --logdir: the newest run" \
+  eval 'is $code 0 && says_out " return_mean=10.000 " && says_out -ppo-20300101-000000Z'
+rm -r runs
 acorn train gym:CartPole-v1 ppo 1 8 --total_steps=6k --logdir=wrapped --resume
 pass_if "a run goes on with them" eval 'is $code 0 && says_out " return_mean=10.000 "'
 acorn eval wrapped --episodes=8 --policy=greedy

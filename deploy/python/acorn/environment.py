@@ -124,6 +124,20 @@ def find(env, folder, options):
     return Environment(gym_id, _given(options, before.args if before else {}))
 
 
+def newest_run(env, agent):
+    """The run folder of that environment and agent under runs/ that was started last, as
+    deploy/launch/run_folder.c finds it; None: there is none."""
+    gym_id = env[len("gym:"):]
+    form = rf"{re.escape(plain_name(gym_id))}-{re.escape(agent)}-(\d{{8}}-\d{{6}})Z?(?:-(\d+))?"
+    found = []
+    for path in Path("runs").glob("*/config.txt"):
+        match = re.fullmatch(form, path.parent.name)
+        environment = match and of_name(recorded(path.parent))
+        if environment and environment.gym_id == gym_id:
+            found.append((match[1], int(match[2] or 0), str(path.parent)))
+    return max(found)[2] if found else None
+
+
 def check_code(environment, words):
     """Before the environment is made: names code that the words do not, but the run. Errors:
     AcornError: --no_code, in any spelling."""

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 from acorn.bundle import ROOT, AcornError
-from acorn.environment import CODE, check_code, find, of_name, plain_name, recorded, split
+from acorn.environment import (CODE, check_code, find, newest_run, of_name, plain_name,
+                               recorded, split)
 from acorn.world import View
 
 MOST_DEATHS = 5  # of an actor that has never stepped
@@ -68,6 +69,18 @@ def _read_words(words):
         raise AcornError("say acorn train gym:ID [AGENT [NUM_ACTORS [ENVS_PER_ACTOR]]], and "
                          f"options as --name=value; not {' '.join(plain)}")
     return env, agent, actors, envs, flags
+
+
+def _find_folder(env, agent, flags, options):
+    """That of --logdir, or of the run that --resume goes on with, which becomes a flag; None: the
+    learner makes a new one."""
+    folder = options.get("logdir", options.get("job_dir"))
+    if folder or options.get("resume", "false") not in (None, "true", "1", "yes", "on"):
+        return folder
+    folder = newest_run(env, agent)
+    if folder:
+        flags.append(f"--logdir={folder}")
+    return folder
 
 
 def make(environment, env, renders=False):
@@ -161,7 +174,7 @@ def train(words):
     """The learner's exit code. Errors: AcornError."""
     env, agent, count, envs, flags = _read_words(words)
     options = dict(map(split, flags))
-    logdir, role = options.get("logdir"), options.get("mode", "train")
+    logdir, role = _find_folder(env, agent, flags, options), options.get("mode", "train")
     environment = find(env, logdir, options)
     check_code(environment, [env, *flags])
     flags = [flag for flag in flags if split(flag)[0] not in (*CODE, "env_args", "wrapper")]
