@@ -263,6 +263,9 @@ class Sweep:
         for name, more, limit in ("trials", 3, "to 9999"), ("actors", 4, "on"), ("jobs", 2, "on"):
             require(not own[name] or re.fullmatch(f"[1-9][0-9]{{0,{more}}}", own[name]),
                     f"--{name}={own[name]}: a number from 1 {limit} is needed")
+        require(not (os.environ.get("ACORN_PACKAGE_PYTHON") and plain[0].startswith("gym:")),
+                f"{plain[0]}: this package sweeps built-in environments and plugins alone: sweep "
+                "those of Gymnasium in the source tree")
         seeds = read_seeds(own["seeds"] or "1")
         self.swept = {name: options[name] for name in options
                       if is_swept(name, options[name], own["trials"])}

@@ -92,6 +92,9 @@ pass_if "a number that is none" eval 'is $code 1 && says "NUM_ACTORS"'
 acorn train gym:CartPole-v1 ppo 1 --no_such_option=1
 pass_if "an option that the learner does not have" eval 'is $code 2 && says no_such_option'
 
+acorn sweep gym:CartPole-v1 ppo --seeds=2 --dir=swept
+pass_if "acorn sweep: built-in environments and plugins alone" \
+  eval 'is $code 2 && says "sweeps built-in environments and plugins alone" && [ ! -e swept ]'
 for word in --learners=2 --evaluators=2 --eval_envs=8 --max-deaths=2 --reconnect_s=9 --plot; do
   acorn train gym:CartPole-v1 ppo 1 8 --total_steps=1k $word
   pass_if "$word is refused by name" \
