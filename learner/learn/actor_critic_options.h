@@ -38,8 +38,7 @@ struct actor_critic_options {
             "numbers"),                                                                          \
       BOOL("normalize_values", at.normalize_values, "false", ACTOR_CRITIC_HEADING,               \
            "learn values over the running deviation of their targets, and advantages over "      \
-           "theirs; by "                                                                         \
-           "default true, but for environments with settings of their own"),                     \
+           "theirs; by default true, but for cartpole, tmaze, and atari with vtrace or a2c"),    \
       FLOAT("rho_clip", at.rho_clip, "1", 0, 1e9, VTRACE_HEADING,                                \
             "clip of the value target's importance weight"),                                     \
       FLOAT("c_clip", at.c_clip, "1", 0, 1e9, VTRACE_HEADING,                                    \

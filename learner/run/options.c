@@ -121,7 +121,7 @@ static const struct option rows[] = {
            "activation of the hidden layers"),
     INT("lstm_size", lstm_size, "-1", -1, 4096, NETWORK,
         "units of the LSTM; 0: none, in impala_* and nature; -1: the network's: lstm 64, impala_* "
-        "256, nature 0"),
+        "256, nature 0; ppo on the Atari 0"),
     INT("frame_stack", frame_stack, "0", 0, 16, NETWORK,
         "frames that are stacked as input of a network for images, newest first; 0: 4 without "
         "LSTM, else 1"),
@@ -132,7 +132,7 @@ static const struct option rows[] = {
          "clip that reward to +-1; false: as received"),
     BOOL("normalize_observations", normalize_observations, "false", NETWORK,
          "normalise numbers of float32 vectors by their running mean and deviation; by default "
-         "true for vtrace, a2c and ppo, but for environments with settings of their own"),
+         "true for vtrace, a2c and ppo, but for cartpole and tmaze"),
     BOOL("normalize_images", normalize_images, "false", NETWORK,
          "normalise each number of an image, as networks for images read it, by the running mean "
          "and deviation of its place; by default true for ppo"),
