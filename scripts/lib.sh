@@ -29,6 +29,15 @@ need_run() {
   esac
 }
 
+# refuse_option WORD NAMES: ends the script for a word that is no option of it; those of NAMES,
+# "out|fps", have values.
+refuse_option() {
+  local why="is no option of it; --help lists them"
+  [[ $1 != --@($2) ]] || why="has no value: options are written --name=value"
+  echo "$(basename "$started_as"): $1 $why" >&2
+  exit 2
+}
+
 # --version as the first word of any script: nothing is built for it.
 if [ "${1:-}" = --version ]; then
   exec "$root/scripts/version.sh" --name="$(basename "$started_as")"

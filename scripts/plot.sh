@@ -27,7 +27,7 @@ for word in "$@"; do
     --data) data=1 flags+=("$word") ;;
     --if_possible) if_possible=1 ;; # the end of a run: nothing is installed, no curve is no error
     --x=* | --y=* | --band=* | --title=*) flags+=("$word") ;;
-    -*) echo "plot.sh: $word is no option of it; --help lists them" >&2; exit 2 ;;
+    -*) refuse_option "$word" "out|x|y|band|title" ;;
     *) words+=("$word") ;;
   esac
 done

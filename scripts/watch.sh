@@ -46,8 +46,7 @@ for word in "${@:2}"; do
     --code* | --no_code | --no-code) flags+=("$word") ;;
     --episodes=* | --seed=* | --policy=* | --env_args=*) flags+=("$word") ;;
     *)
-      echo "watch.sh: $word is no option of it; --help lists them" >&2
-      exit 2
+      refuse_option "$word" "out|fps|env|env_args|checkpoint|max_steps|episodes|seed|policy"
       ;;
   esac
 done
