@@ -151,9 +151,10 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
  * for a sentence, or NULL. */
 const char *learner_options_keep_raw(struct learner_options *options);
 
-/* What a --config file of a new run means today: drops what is of other agents, keeps observations
- * as they are if it is from before --normalize_observations or --normalize_images, and warns of a
- * --target_update that may count updates. Before presets. */
+/* What a --config file of a new run means today: drops what is of other agents, or of
+ * parts that its network does not have, keeps observations as they are if it is from before
+ * --normalize_observations or --normalize_images, and warns of a --target_update that may count
+ * updates. Before presets. */
 void learner_options_take_file(struct learner_options *options);
 
 /* What options cannot say one by one: sizes that contradict each other. Errors: INVALID. */

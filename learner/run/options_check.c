@@ -35,14 +35,17 @@ static enum status check_serving(const struct learner_options *options, struct e
   return STATUS_OK;
 }
 
-/* What was typed for a part that the network does not have; a run's config.txt has them all. */
+/* Options of parts that these networks do not have. */
+static const char *const parts[][3] = {
+    {"lstm_size", "mlp", "has no memory; --network=lstm has"},
+    {"hidden", "impala_shallow|impala_deep|nature", "has layers of its own"},
+    {"activation", "impala_shallow|impala_deep|nature", "has that of its own"}};
+enum { NUM_PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+/* What was typed of these; a run's config.txt has them all. */
 static enum status check_parts(const struct learner_options *options, struct error *error) {
-  static const char *const parts[][3] = {
-      {"lstm_size", "mlp", "has no memory; --network=lstm has"},
-      {"hidden", "impala_shallow|impala_deep|nature", "has layers of its own"},
-      {"activation", "impala_shallow|impala_deep|nature", "has that of its own"}};
   const struct option_table *table = &learner_options_table;
-  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+  for (int i = 0; i < NUM_PARTS; i++) {
     const char *name = parts[i][0];
     bool is_typed = options_given(table, options, name) && !options_of_file(table, options, name);
     if (!is_typed || !agents_list_has(parts[i][1], options->network)) continue;
@@ -186,6 +189,16 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
     log_info("--config: %s: agent %s has no such option: ignored", names, options->agent);
 }
 
+/* What a config.txt says of parts that its network does not have: a launcher hands the values of a
+ * file on as words, which are refused. */
+static void drop_parts(struct learner_options *options) {
+  const struct option_table *table = &learner_options_table;
+  for (int i = 0; i < NUM_PARTS; i++)
+    if (options_of_file(table, options, parts[i][0]) &&
+        agents_list_has(parts[i][1], options->network))
+      options_reset(table, options, options_find(table, parts[i][0]));
+}
+
 /* ---- config.txt of earlier versions */
 
 /* A config.txt without importance_exponent_end is from before it, when --target_update counted
@@ -212,6 +225,7 @@ void learner_options_take_file(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
     is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
   learner_options_drop_foreign(options, true);
+  drop_parts(options);
   const char *later = is_whole ? learner_options_keep_raw(options) : NULL;
   if (later) log_info("--config: it is from before %s: off here", later);
   if (!is_whole || !learner_options_count_updates(options)) return;

@@ -221,6 +221,11 @@ run cartpole vtrace 2 8 --config=own/config.txt --logdir=copy --total_steps=4k -
 ended
 copies() { is "$code" 0 && grep -q '^hidden = 32,32' copy/config.txt; }
 pass_if "a run's config.txt is a --config for another run" copies
+run catch ppo 1 4 --env_args='{"size": 40}' --logdir=images --total_steps=200
+ended
+run catch ppo 1 4 --config=images/config.txt --logdir=images_again --total_steps=200
+ended
+pass_if "also one of a network that has no --hidden" eval 'is "$code" 0'
 
 # One of a version that counted --target_update in updates has no importance_exponent_end.
 run cartpole dqn 1 --total_steps=2k --logdir=counts
