@@ -158,7 +158,8 @@ enum status served_check(const struct served *self, const struct request *reques
 static int put_in(struct served *self, const struct request *request, int row) {
   const struct run *run = &self->run;
   const struct tensor *input = self->signature->input;
-  uint8_t flags = request->slot < 0 || request->start ? STEP_FIRST : 0;
+  bool lacks_past = request->slot < 0 && self->signature->remembers;
+  uint8_t flags = lacks_past || request->start ? STEP_FIRST : 0;
   for (int i = 0; i < request->rows; i++, row++) {
     float reward = 0;
     for (int k = 0; k < run->space.num_tensors; k++)

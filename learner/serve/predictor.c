@@ -42,7 +42,8 @@ void predictor_begin(struct predictor *self, int num_rows) {
 
 void predictor_enter(struct predictor *self, int row, int slot, uint8_t flags, float reward,
                      bool greedy) {
-  self->rows.flags[row] = slot < 0 ? flags | STEP_FIRST : flags; // no state is gathered for it
+  bool lacks_state = slot < 0 && self->acting.shape.state_size > 0; /* none is gathered for it */
+  self->rows.flags[row] = lacks_state ? flags | STEP_FIRST : flags;
   self->rows.reward[row] = reward;
   if (slot < 0)
     memory_clear_row(self->memory, &self->batch.rows, row);

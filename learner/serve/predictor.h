@@ -38,8 +38,9 @@ static inline void *predictor_tensor(const struct predictor *self, int row, int 
          self->layout.tensor[tensor].row_offset;
 }
 
-/* The row is of this slot; -1: it has no past and leaves none. flags: enum step_flag. reward: of
- * the step before. greedy: its action is not drawn. */
+/* The row is of this slot; -1: it has no past but the reward, and leaves none. flags: enum
+ * step_flag; a recurrent network's row without a slot is STEP_FIRST. reward: of the step before; 0
+ * if STEP_FIRST. greedy: its action is not drawn. */
 void predictor_enter(struct predictor *self, int row, int slot, uint8_t flags, float reward,
                      bool greedy);
 

@@ -85,7 +85,7 @@ def play(url, model, metadata, sequences):
 
 def make(metadata, steps, b):
     remembers = metadata["parameters"]["sequence"]
-    rows = [dict(first=not remembers or t == 0 or random.random() < 0.2,
+    rows = [dict(first=remembers and (t == 0 or random.random() < 0.2),
                  inputs={tensor["name"]: values(tensor) for tensor in metadata["inputs"]})
             for t in range(steps)]
     return {"id": b + 1, "rows": rows}

@@ -190,6 +190,29 @@ static void a_row_without_a_slot_leaves_nothing(void **state) {
   assert_true(fabsf(plain[1][0] - plain[0][0]) > 1e-2f);
 }
 
+/* A network without a state has the reward of a row without a slot, but of a first one. */
+static void a_row_without_a_slot_has_its_reward(void **state) {
+  static const struct {
+    uint8_t flags;
+    float reward;
+  } rows[] = {{0, 0}, {0, 1}, {0, -1}, {STEP_FIRST, 1}};
+  float head[4][MOST_HEAD];
+  (void)state;
+  struct fixture f = open_predictor("vtrace", "mlp", &discrete, 1);
+  predictor_begin(&f.predictor, 4);
+  for (int i = 0; i < 4; i++) {
+    enter(&f, i, -1, 1, 1);
+    predictor_enter(&f.predictor, i, -1, rows[i].flags, rows[i].reward, true);
+  }
+  predictor_choose(&f.predictor);
+  for (int i = 0; i < 4; i++) keep_head(&f, i, head[i]);
+  assert_true(fabsf(head[1][0] - head[0][0]) > 1e-2f);
+  assert_true(fabsf(head[2][0] - head[0][0]) > 1e-2f);
+  assert_true(fabsf(head[2][0] - head[1][0]) > 1e-2f);
+  expect_head(head[3], head[0]);
+  close_predictor(&f);
+}
+
 /* A new episode in the same slot is as the first one. */
 static void a_first_row_begins_an_episode(void **state) {
   float first[STEPS][MOST_HEAD], head[MOST_HEAD];
@@ -250,6 +273,7 @@ int main(void) {
       cmocka_unit_test(a_row_gets_the_same_in_any_batch),
       cmocka_unit_test(what_a_slot_remembers_shows),
       cmocka_unit_test(a_row_without_a_slot_leaves_nothing),
+      cmocka_unit_test(a_row_without_a_slot_has_its_reward),
       cmocka_unit_test(a_first_row_begins_an_episode),
       cmocka_unit_test(the_action_is_that_of_the_largest_value),
       cmocka_unit_test(a_box_is_sent_on_its_scale),
