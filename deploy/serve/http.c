@@ -33,6 +33,7 @@ struct http {
   int port;
   char *cert, *key;     /* NULL: no TLS */
   atomic_int suspended; /* connections */
+  atomic_bool stopping; /* set before `suspended` is read, which is counted before this is read */
 };
 
 /* A request, from its first header to the last byte of its response. Thread: the daemon's; between
@@ -315,8 +316,12 @@ static enum MHD_Result infer(struct call *call, struct model *model, const struc
       route->api == 2 ? request_read_infer(request, body, header_bytes(call), call->bytes, &error)
                       : request_read_predict(request, &call->form, body, call->bytes, &error);
   if (status != STATUS_OK) return respond_status(call, status, &error);
-  call->suspended = true;
   atomic_fetch_add(&call->http->suspended, 1);
+  if (atomic_load(&call->http->stopping)) {
+    atomic_fetch_sub(&call->http->suspended, 1);
+    return respond_error(call, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is stopping");
+  }
+  call->suspended = true;
   MHD_suspend_connection(call->connection);
   call->status = model_submit(&call->version, model, &route->choice, request, &call->error);
   if (call->status != STATUS_OK)
@@ -531,6 +536,7 @@ int http_connections(const struct http *http) {
 
 void http_stop(struct http *http) {
   if (!http) return;
+  atomic_store(&http->stopping, true);
   while (atomic_load(&http->suspended) > 0) clock_sleep_us(1000);
   if (http->daemon) MHD_stop_daemon(http->daemon);
   free(http->cert);

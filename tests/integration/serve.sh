@@ -452,6 +452,26 @@ stops_well() {
 }
 pass_if "a stop under gRPC, as calls and as messages of streams" stops_well
 
+# ---- a stop while HTTP reads requests: those that it had not read by then are refused, or end
+stops_reading() {
+  local i all=0
+  python3 -c 'print("{\"instances\":[[1,2,3,4]],\"more\":[" + "0," * 1500000 + "0]}")' >slow
+  for i in 2 3 4 5 6; do
+    serve a --drain_secs=0 --batch_delay_us=100000
+    local clients=()
+    for _ in 1 2 3 4; do
+      curl -s -m 20 -o /dev/null "$url/v1/models/a:predict" --data-binary @slow &
+      clients+=($!)
+    done
+    sleep "0.$i"
+    stop_serving
+    [ "$code" -eq 0 ] || all=1
+    wait "${clients[@]}"
+  done
+  return $all
+}
+pass_if "a stop while requests are read: exit code 0" stops_reading
+
 # ---- a sequence that begins anew after a roll-back
 mkdir memories && cp -r lstm memories/1 && cp -r lstm memories/2
 serve memories
