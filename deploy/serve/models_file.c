@@ -18,9 +18,10 @@ static enum status read_labels(struct model_policy *policy, const json_t *labels
     return status_fail(error, STATUS_INVALID, "labels: give an object of at most %d versions",
                        MODEL_MAX_LABELS);
   json_object_foreach((json_t *)labels, name, version) {
-    if (!models_name_fits(name) || !json_is_integer(version))
+    if (!models_name_fits(name) || !json_is_integer(version) || json_integer_value(version) < 0)
       return status_fail(error, STATUS_INVALID,
-                         "label '%.64s': a name of letters, digits and -_. for a version's number",
+                         "label '%.64s': a name of letters, digits and -_. for a version's number, "
+                         "0 or more",
                          name);
     struct model_label *label = &policy->label[policy->num_labels++];
     snprintf(label->name, sizeof(label->name), "%s", name);

@@ -538,6 +538,8 @@ pass_if "a wrong file changes nothing" \
 stop_serving
 pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" \
   --models=models.json
+say_models all '{"bad": -1}'
+pass_if "a label of a negative number is refused" not_served 2 "label 'bad'" --models=models.json
 
 # ---- the commands of docs/serving.md, at other ports; the run is a shorter one
 mkdir scripts && ln -s "$tree/run_local.sh" . && ln -s "$tree/scripts/serve.sh" scripts/
