@@ -374,8 +374,8 @@ static struct version *choose(const struct model *model, int64_t number,
   struct version *last = NULL;
   int64_t last_us = -1;
   for (struct version *v = model->versions; v && goes_on; v = v->next) {
-    if (number >= 0 && v->number != number) continue;
-    int64_t used_us = version_used_us(v, request->sequence);
+    bool is_asked = number >= 0 && v->number == number; /* a label may have moved since */
+    int64_t used_us = version_used_us(v, request->sequence, is_asked ? NULL : request->choice);
     if (used_us > last_us) last = v, last_us = used_us;
   }
   if (last) return last; /* it may have begun anew in another version */
@@ -406,15 +406,27 @@ void model_give(struct model *model, struct version *version) {
   pthread_mutex_unlock(&model->lock);
 }
 
-/* *out is written before the version may answer. */
+static void supersede(struct model *model, const char *sequence, int64_t since_us) {
+  pthread_mutex_lock(&model->lock);
+  for (struct version *v = model->versions; v; v = v->next)
+    version_supersede(v, sequence, since_us);
+  pthread_mutex_unlock(&model->lock);
+}
+
+/* *out is written before the version may answer, after which the request may be gone. */
 enum status model_submit(struct version **out, struct model *model,
                          const struct model_choice *choice, struct request *request,
                          struct error *error) {
   const struct version_metrics *metrics = &model->metrics->of_versions;
+  char begins[REQUEST_ID_BYTES];
+  int64_t now_us = clock_now_us();
+  snprintf(begins, sizeof(begins), "%s", request->start ? request->sequence : "");
+  request->choice = choice->label[0] ? choice->label : choice->version;
   enum status status = take(out, model, choice, request, error);
   struct version *version = *out;
   if (status == STATUS_OK) {
     status = version_submit(version, request, error);
+    if (status == STATUS_OK && begins[0]) supersede(model, begins, now_us);
     if (status != STATUS_OK) {
       model_give(model, version);
       *out = NULL;

@@ -8,7 +8,8 @@
 #include "common/base/check.h"
 
 void request_init(struct request *request, const struct signature *signature, int max_rows) {
-  *request = (struct request){.signature = signature, .max_rows = max_rows, .slot = -1};
+  *request =
+      (struct request){.signature = signature, .max_rows = max_rows, .choice = "", .slot = -1};
 }
 
 void request_deinit(struct request *request) {

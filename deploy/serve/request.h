@@ -24,6 +24,8 @@ struct request {
   char sequence[REQUEST_ID_BYTES];           /* "": none */
   bool start, end;                           /* of the sequence */
 
+  const char *choice; /* of its version: a number, a label, ""; until version_submit has returned */
+
   /* the version's */
   int slot; /* of the sequence; -1: none */
   int64_t queued_us;

@@ -15,7 +15,9 @@ struct sequence {
   int next;    /* of the same bucket, or of those that are free; -1: none */
   int waiting; /* requests between enter and leave */
   bool is_live;
-  bool ends; /* with its last request in hand */
+  bool ends;                    /* with its last request in hand */
+  bool superseded;              /* it has begun anew in another version */
+  char began[REQUEST_ID_BYTES]; /* with this choice of a version */
   int64_t used_us;
 };
 

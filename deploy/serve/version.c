@@ -1,6 +1,8 @@
 #include "deploy/serve/version.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/base/check.h"
@@ -186,7 +188,13 @@ static enum status enter_sequence(struct version *version, struct request *reque
   request->slot = sequences_enter(&version->sequences, request->sequence, request->start,
                                   request->end, request->queued_us, &evicted);
   if (evicted) metric_add(version->metrics->evictions, 1);
-  if (request->slot >= 0) return STATUS_OK;
+  if (request->slot >= 0) {
+    struct sequence *sequence = &version->sequences.slot[request->slot];
+    if (!request->start) return STATUS_OK;
+    sequence->superseded = false;
+    snprintf(sequence->began, sizeof(sequence->began), "%s", request->choice);
+    return STATUS_OK;
+  }
   if (request->start)
     return status_fail(error, STATUS_EXHAUSTED,
                        "all %d sequences have a request in hand (--max_sequences): try again later",
@@ -230,13 +238,28 @@ void version_begin(struct version *version) {
   pthread_mutex_unlock(&version->lock);
 }
 
-int64_t version_used_us(struct version *version, const char *sequence) {
+/* Under the lock. NULL: it is not here. */
+static struct sequence *find(const struct version *version, const char *id) {
+  int slot = version->served.signature->remembers ? sequences_find(&version->sequences, id) : -1;
+  return slot >= 0 ? &version->sequences.slot[slot] : NULL;
+}
+
+int64_t version_used_us(struct version *version, const char *sequence, const char *choice) {
+  int64_t used_us = -1;
   pthread_mutex_lock(&version->lock);
-  int slot =
-      version->served.signature->remembers ? sequences_find(&version->sequences, sequence) : -1;
-  int64_t used_us = slot >= 0 ? version->sequences.slot[slot].used_us : -1;
+  const struct sequence *found = find(version, sequence);
+  if (found &&
+      (!choice || (!found->superseded && (!choice[0] || strcmp(found->began, choice) == 0))))
+    used_us = found->used_us;
   pthread_mutex_unlock(&version->lock);
   return used_us;
+}
+
+void version_supersede(struct version *version, const char *sequence, int64_t since_us) {
+  pthread_mutex_lock(&version->lock);
+  struct sequence *found = find(version, sequence);
+  if (found && found->used_us < since_us) found->superseded = true;
+  pthread_mutex_unlock(&version->lock);
 }
 
 int version_sequences(struct version *version, int64_t since_us) {

@@ -3,7 +3,7 @@
  * delay it waits for more.
  *
  * Upstream: model.h. Downstream: served.h, sequences.h.
- * Threads: version_open, version_close: main. version_submit, version_begin, version_used_us: any.
+ * Threads: version_open, version_close: main; the others: any.
  * One at a time computes: its own, or one that begins a small batch.
  * Invariant: two steps of a sequence are never in one batch, and run in the order of their
  * submission. */
@@ -73,8 +73,11 @@ MUST_CHECK enum status version_submit(struct version *version, struct request *r
 /* After one or more of version_submit: what waits is computed, by the version's thread or, if it
  * takes little, a batch of it before this returns. */
 void version_begin(struct version *version);
-/* When a sequence that goes on here had its last request; -1: it does not. */
-int64_t version_used_us(struct version *version, const char *sequence);
+/* When a sequence that goes on here had its last request; -1: it does not. choice: it began with
+ * that ("": with any), and not anew elsewhere since; NULL: this version is asked for. */
+int64_t version_used_us(struct version *version, const char *sequence, const char *choice);
+/* A sequence that was not used since then has begun anew in another version. */
+void version_supersede(struct version *version, const char *sequence, int64_t since_us);
 /* How many sequences go on here, once those idle since then have ended. */
 int version_sequences(struct version *version, int64_t since_us);
 

@@ -475,10 +475,13 @@ pass_if "a stop while requests are read: exit code 0" stops_reading
 # ---- a sequence that begins anew after a roll-back
 mkdir memories && cp -r lstm memories/1 && cp -r lstm memories/2
 serve memories
-remembered() { # VERSION [PARAMETERS]: which answers the sequence
-  ask 200 "\"model_version\":\"$1\"" /v2/models/memories/infer -d '{"parameters":{"sequence_id":7
-    '"${2:-}"'},"inputs":[{"name":"signs","shape":[1,4],"datatype":"FP32","data":[0,0,0,1]},
-    {"name":"previous_reward","shape":[1],"datatype":"FP32","data":[0]}]}'
+# remembered VERSION [PARAMETERS]: which answers the sequence $id where $at is asked; or $refusal.
+remembered() {
+  local text="\"model_version\":\"$1\""
+  [ -z "${refusal:-}" ] || text="is not known"
+  ask "${refusal:-200}" "$text" "/v2/models/${at:-memories}/infer" -d '{"parameters":{"sequence_id":
+    '"${id:-7}${2:-}"'},"inputs":[{"name":"signs","shape":[1,4],"datatype":"FP32",
+    "data":[0,0,0,1]},{"name":"previous_reward","shape":[1],"datatype":"FP32","data":[0]}]}'
 }
 goes_back() {
   remembered 2 ',"sequence_start":true' && remembered 2 || return
@@ -487,6 +490,29 @@ goes_back() {
     remembered 1 ',"sequence_start":true' && remembered 1
 }
 pass_if "a roll-back: a sequence goes on where it is, and begins anew in the other" goes_back
+stop_serving
+
+# ---- a sequence whose label moves, and one that has an older episode in another version
+cp -r lstm memories/2
+point() { # VERSION: of the label
+  echo '{"m": {"path": "memories", "policy": "latest:2", "labels": {"stable": '"$1"'}}}' >next.json
+  mv next.json models.json
+}
+point 1
+serve --models=models.json --max_sequences=1
+begins=',"sequence_start":true'
+label_moves() {
+  at=m/labels/stable remembered 1 "$begins" && point 2 &&
+    wait_for 10 ask 200 '"versions":["2"]' /v2/models/m/labels/stable >/dev/null &&
+    at=m/labels/stable remembered 1
+}
+older_episode() {
+  at=m/labels/stable remembered 2 "$begins" && id=8 at=m remembered 2 "$begins" || return
+  at=m/labels/stable refusal=404 remembered 2 || return
+  at=m refusal=404 remembered 2 && at=m/versions/1 remembered 1
+}
+pass_if "a label moves: a sequence goes on where it began" label_moves
+pass_if "one that was evicted does not go on with an older episode" older_episode
 stop_serving
 
 # ---- a file of models: labels, a pin, a roll-back

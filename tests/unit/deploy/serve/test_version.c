@@ -399,9 +399,32 @@ static void a_sequence_with_a_request_in_hand_is_not_evicted(void **state) {
   release(f);
   take(f, &first);
   for (int i = 0; i < MAX_SEQUENCES; i++) take(f, &asked[i]);
-  assert_true(version_used_us(f->version, "c") >= 0);
+  assert_true(version_used_us(f->version, "c", NULL) >= 0);
   assert_int_equal(version_sequences(f->version, INT64_MAX), 0);
-  assert_int_equal(version_used_us(f->version, "c"), -1);
+  assert_int_equal(version_used_us(f->version, "c", NULL), -1);
+}
+
+static void a_sequence_is_found_by_how_it_began(void **state) {
+  struct fixture *f = *state;
+  struct asked asked;
+  struct error error;
+  make(f, &asked, 1, "a", true);
+  asked.request.choice = "stable";
+  assert_int_equal(submit(f, &asked, &error), STATUS_OK);
+  take(f, &asked);
+  int64_t used_us = version_used_us(f->version, "a", NULL);
+  assert_true(version_used_us(f->version, "a", "stable") == used_us);
+  assert_true(version_used_us(f->version, "a", "") == used_us);
+  assert_int_equal(version_used_us(f->version, "a", "canary"), -1);
+  version_supersede(f->version, "a", used_us);
+  assert_true(version_used_us(f->version, "a", "stable") == used_us); /* used since then */
+  version_supersede(f->version, "a", used_us + 1);
+  assert_int_equal(version_used_us(f->version, "a", "stable"), -1);
+  assert_int_equal(version_used_us(f->version, "a", ""), -1);
+  assert_true(version_used_us(f->version, "a", NULL) == used_us);
+  ask(f, 1, "a", true);
+  assert_true(version_used_us(f->version, "a", "") > used_us);
+  assert_int_equal(version_used_us(f->version, "a", "stable"), -1);
 }
 
 int main(void) {
@@ -415,6 +438,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(steps_of_a_sequence_run_in_their_order, open_lstm, destroy),
       cmocka_unit_test_setup_teardown(a_sequence_with_a_request_in_hand_is_not_evicted, open_lstm,
                                       destroy),
+      cmocka_unit_test_setup_teardown(a_sequence_is_found_by_how_it_began, open_lstm, destroy),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
