@@ -88,9 +88,18 @@ void model_set(struct model *model, const struct model_policy *policy) {
 
 /* ---- what there is */
 
+/* When a run began, or was resumed. */
+static struct timespec run_begun(const char *folder) {
+  char path[PATH_MAX];
+  struct stat about = {.st_size = 0};
+  snprintf(path, sizeof(path), "%.4000s/config.txt", folder);
+  (void)stat(path, &about);
+  return about.st_mtim;
+}
+
 /* What could be loaded. A folder that has gone takes no version with it: what is served stays. Nor
  * does a run's next best checkpoint, for which the file of the one before goes, where the policy
- * bounds how many there are. */
+ * bounds how many there are; but another run in the folder of one that was removed does. */
 static void find_candidates(struct model *model, struct version_numbers *candidates) {
   const struct model_policy *policy = &model->policy;
   bool outlive_files = model->files.is_run && policy->latest != INT_MAX;
@@ -99,8 +108,11 @@ static void find_candidates(struct model *model, struct version_numbers *candida
     log_warn("model %s: there is nothing in %s%s any more; what is loaded is served on",
              model->config->name, model->files.path, model->files.is_run ? "/checkpoints" : "");
   model->vanished = !is_there;
-  for (const struct version *v = model->versions; v && (!is_there || outlive_files); v = v->next)
-    if (!v->is_retired) version_numbers_add(candidates, v->number);
+  struct timespec begun = run_begun(model->files.path);
+  for (const struct version *v = model->versions; v; v = v->next) {
+    bool outlives = outlive_files && memcmp(&v->run_begun, &begun, sizeof(begun)) == 0;
+    if (!v->is_retired && (!is_there || outlives)) version_numbers_add(candidates, v->number);
+  }
 }
 
 /* ---- loaded and retired */
@@ -184,6 +196,7 @@ static bool load(struct model *model, int64_t number) {
   if (find(model, number)) return true;
   version_files_locate(&model->files, number, folder, file);
   if (stat(file, &about) != 0 && model->files.is_run) return false; /* a better one has come */
+  const struct timespec begun = run_begun(folder);
   const struct failure *failure = find_failure(model, number);
   if (failure && memcmp(&failure->changed, &about.st_mtim, sizeof(about.st_mtim)) == 0)
     return false;
@@ -197,6 +210,7 @@ static bool load(struct model *model, int64_t number) {
     note_failure(model, number, &about.st_mtim, &error);
     return false;
   }
+  version->run_begun = begun;
   insert(model, version);
   metric_add(model->metrics->loads, 1);
   log_info("model %s: version %lld is ready (%s)", model->config->name, (long long)number, file);

@@ -52,6 +52,7 @@ struct version {
   /* the model's, guarded by its lock */
   int users;
   bool is_retired;
+  struct timespec run_begun; /* as its file was loaded */
   struct version *next;
 };
 

@@ -567,6 +567,18 @@ pass_if "and is refused at the start" not_served 2 "model m: policy 'nonsense'" 
 say_models all '{"bad": -1}'
 pass_if "a label of a negative number is refused" not_served 2 "label 'bad'" --models=models.json
 
+# ---- a run that is removed and made anew, whose updates are fewer
+renumber() { # RUN NUMBER: of its best checkpoint
+  mv "$1"/checkpoints/best-*.acorn "$1/checkpoints/best-$(printf %012d "$2").acorn"
+}
+cp -r a anew && renumber anew 1000
+serve anew
+cp -r c coming && renumber coming 10
+rm -r anew
+mv coming anew
+pass_if "a run that is made anew is served" wait_for 10 ask 200 '"versions":["10"]' /v2/models/anew
+stop_serving
+
 # ---- the commands of docs/serving.md, at other ports; the run is a shorter one
 mkdir scripts && ln -s "$tree/run_local.sh" . && ln -s "$tree/scripts/serve.sh" scripts/
 port=$(free_port)
