@@ -143,7 +143,7 @@ priorities() {
 pass_if "priorities and ages are measured" priorities
 pass_if "stored states are compared with recomputed ones" observed q/delta
 run tmaze r2d2 2 8 --total_steps=10k --replay_min_steps=2k --replay_steps=20k --batch_size=32 \
-  --unroll_length=20 --burn_in=10 --window_stride=25 --lstm_size=32 --hidden=none \
+  --unroll_length=20 --burn_in=10 --window_stride=15 --lstm_size=32 --hidden=none \
   --learning_rate=0 --evaluators=0 --metrics_secs=0.1 --logdir=frozen
 ended
 frozen() {
