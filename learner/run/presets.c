@@ -393,7 +393,8 @@ static void choose_exploration(struct learner_options *options) {
 
 void learner_options_apply_preset(struct learner_options *options) {
   struct options_given given = options->given; /* rows that are set count only here */
-  if (options->total_steps == 0)               /* typed or not */
+  /* Typed or not: */
+  if (options->total_steps == 0)
     options_reset(&learner_options_table, options,
                   options_find(&learner_options_table, "total_steps"));
   choose_preset(options);

@@ -250,8 +250,8 @@ static void release_held(struct trainer *trainer) {
   source_release(trainer->source, trainer->held);
 }
 
-/* The batches suffice for an update. A learner that has just missed its second is waited for once
- * more: batches that come at nearly the same time are not to be torn apart. */
+/* The batches suffice for an update. A learner that is without one where another has its first is
+ * waited for once more: batches that come at nearly the same time are not to be torn apart. */
 static bool is_enough(const struct trainer *trainer, const struct meeting *meeting) {
   if (meeting->batches == peers_learners(trainer->config.peers)) return true;
   if (trainer->config.all_together || meeting->batches == 0) return false;
@@ -261,7 +261,7 @@ static bool is_enough(const struct trainer *trainer, const struct meeting *meeti
 /* The next update's batch, or the blank one; NULL: there is none, since the run ends. */
 static struct train_batch *take_with_others(struct trainer *trainer, enum status *status,
                                             struct error *error) {
-  enum { STARVED_US = 1000 * 1000 };
+  enum { STARVED_US = 500 * 1000 }; /* twice of it at most */
   const struct trainer_config *config = &trainer->config;
   for (bool enough = false, had_batch = false; !enough;) {
     struct meeting meeting;
