@@ -341,8 +341,8 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@$(CC) $(CPPFLAGS) $(filter-out $(WARN),$(CFLAGS)) -c -o $@ $<
 
 # ---- tests
-# Half of a sanitizer's build are the tests, which -O1 takes twice as long to compile.
-$(BUILD)/obj/tests/unit/%.o: CFLAGS += $(if $(filter asan tsan,$(MODE)),-O0)
+# Half of the address sanitizer's build are the tests, which -O1 takes twice as long to compile.
+$(BUILD)/obj/tests/unit/%.o: CFLAGS += $(if $(filter asan,$(MODE)),-O0)
 # A library, so that a test holds only what it uses; the kernels are not in all of them.
 $(LIB_TEST): $(call obj,$(call src,tests/unit/support/*.c) $(filter-out %_plugin.c,$(call src,tests/devices/*.c)))
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(LIB_TEST) $(ALL_LIBS) | $(EMULATED_PLUGIN) $(EMULATED_NCCL) $(OTHER_PLUGINS) $(GUARDED_PLUGIN)
