@@ -432,15 +432,16 @@ enum status model_submit(struct version **out, struct model *model,
                          const struct model_choice *choice, struct request *request,
                          struct error *error) {
   const struct version_metrics *metrics = &model->metrics->of_versions;
-  char begins[REQUEST_ID_BYTES];
-  int64_t now_us = clock_now_us();
-  snprintf(begins, sizeof(begins), "%s", request->start ? request->sequence : "");
+  bool starts = request->start;
+  char sequence[REQUEST_ID_BYTES];
+  int64_t now_us = starts ? clock_now_us() : 0;
+  if (starts) snprintf(sequence, sizeof(sequence), "%s", request->sequence);
   request->choice = choice->label[0] ? choice->label : choice->version;
   enum status status = take(out, model, choice, request, error);
   struct version *version = *out;
   if (status == STATUS_OK) {
     status = version_submit(version, request, error);
-    if (status == STATUS_OK && begins[0]) supersede(model, begins, now_us);
+    if (status == STATUS_OK && starts) supersede(model, sequence, now_us);
     if (status != STATUS_OK) {
       model_give(model, version);
       *out = NULL;

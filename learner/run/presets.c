@@ -381,14 +381,13 @@ static void apply_network_defaults(struct learner_options *options) {
 /* Where a row would hold for one --noisy or --exploration only. */
 static void choose_exploration(struct learner_options *options) {
   static const struct preset rows[] = {{"", "rainbow", "noisy=true"},
-                                       {"", DQN, "exploration=linear"}},
-                             of_linear = {"", DQN, "epsilon_start=1"};
+                                       {"", DQN, "exploration=linear"}};
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     if (fits(&rows[i], options)) set_all(options, rows[i].values);
   if (options->noisy)
     set_all(options, "epsilon_start=0 epsilon_end=0"); /* noise explores */
-  else if (strcmp(options->exploration, "linear") == 0 && fits(&of_linear, options))
-    set_all(options, of_linear.values);
+  else if (strcmp(options->exploration, "linear") == 0 && agents_list_has(DQN, options->agent))
+    set(options, "epsilon_start", "1");
 }
 
 void learner_options_apply_preset(struct learner_options *options) {
