@@ -3,14 +3,16 @@
 # runs, environments and actors by the modules; what is refused. Without PyPI it is skipped.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 unset LD_LIBRARY_PATH PYTHONPATH
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPYCACHEPREFIX=$work/bytecode
 checks=$tree/tests/integration/python_package
+# Without byte code of what no one imports, which takes longer than to install it.
+pip_install() { venv/bin/pip -q --disable-pip-version-check install --no-compile "$@"; }
 
 if ! /usr/bin/python3 -m venv venv >out 2>&1; then
   echo "SKIP python_package: no venv: $(head -n 1 out)"
   exit
 fi
-if ! venv/bin/pip -q --disable-pip-version-check install gymnasium==1.4.0 >out 2>err; then
+if ! pip_install gymnasium==1.4.0 >out 2>err; then
   echo "SKIP python_package: PyPI cannot be reached: $(tail -n 1 err)"
   exit
 fi
@@ -23,7 +25,7 @@ is_small() { [ "$(du -m "$wheel" | cut -f 1)" -le 60 ]; }
 pass_if "it has at most 60 MiB: $(du -m "$wheel" | cut -f 1)" is_small
 is_tagged() { [[ $wheel =~ -py3-none-manylinux_2_[0-9]+_x86_64\.whl$ ]]; }
 pass_if "it is for Linux on x86-64 with a glibc, and for every Python 3" is_tagged
-installed() { venv/bin/pip -q --disable-pip-version-check install "$wheel" >out 2>err; }
+installed() { pip_install "$wheel" >out 2>err; }
 pass_if "it is installed" installed
 [ $failures -eq 0 ] || finish
 package=$(echo venv/lib/python3.*/site-packages/acorn)
@@ -270,7 +272,7 @@ pass_if "VectorEnv: step by step as Gymnasium's CartPole" check same
 pass_if "VectorEnv passes Gymnasium's checker" check checker
 pass_if "VectorEnv: several choices, boxes, masks, seeds, pictures" check kinds
 pass_if "an actor in Python trains" check actor "$package/bundle/build/learner"
-venv/bin/pip -q --disable-pip-version-check install onnxruntime==1.32.0 pandas >out 2>err
+pip_install onnxruntime==1.32.0 pandas >out 2>err
 pass_if "acorn.load: the ONNX file acts as the run" check onnx run
 acorn train tmaze vtrace 2 8 --total_steps=60k --seed=1 --logdir=memory --no_plot
 acorn export memory
