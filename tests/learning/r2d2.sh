@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # r2d2 remembers. The T-maze of length 10 is solved within 1 M steps and that of length 20 within
-# 3 M; without memory, with the same budget, the short one cannot be (1,000 episodes tell that from
+# 2 M; without memory, with the same budget, the short one cannot be (1,000 episodes tell that from
 # luck). CartPole whose velocities are hidden is balanced within 2 M steps. What counts is what the
 # final checkpoint reaches in 100 greedy episodes.
 # Usage: tests/learning/r2d2.sh [SEED ...] (default $SEEDS, or 1 2 3)
@@ -24,7 +24,7 @@ greedy() {
 for seed in "$@"; do
   learn maze10 "$seed" 1000000 tmaze
   check "tmaze of 10, seed $seed" "$(greedy maze10 "$seed" tmaze)" ">=" 0.99
-  learn maze20 "$seed" 3000000 tmaze --env_args='{"length": 20}'
+  learn maze20 "$seed" 2000000 tmaze --env_args='{"length": 20}'
   check "tmaze of 20, seed $seed" "$(greedy maze20 "$seed" tmaze)" ">=" 0.95
   learn memoryless "$seed" 1000000 tmaze --network=mlp --hidden=64,64 --burn_in=0 \
     --no_previous_action
