@@ -165,7 +165,8 @@ enum { NETWORK_VALUE_STATISTICS = 3 };
 const real *network_value_statistics(const struct network *network, const struct device *device,
                                      const real *params);
 /* The next ones take their place, and the head's last layer moves so that all values stay as they
- * are. skipped (1): as of network_observe. Where the value is scaled. */
+ * are; they follow the first ones where these are far away. skipped (1): as of network_observe.
+ * Where the value is scaled. */
 void network_rescale_value(const struct network *network, struct device *device, real *params,
                            const real *next, const real *skipped);
 /* They take their place, and values follow them. */

@@ -64,6 +64,7 @@ static void rescale(struct device *device, real *number, int stride, int rows, f
   const struct rescale_value_rule rule = {
       .run = {.rows = (size_t)rows},
       .number = {.x = number, .stride = stride},
+      .count = device_at_const(device, now, COUNT),
       .mean = device_at_const(device, now, MEAN),
       .deviation = device_at_const(device, now, DEVIATION),
       .next_mean = device_at_const(device, next, MEAN),

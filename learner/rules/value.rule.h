@@ -11,6 +11,10 @@
  * rewards would; so are advantages, which would lead the policy into a corner before the first. */
 #define LEAST_DEVIATION_OF_RETURNS 1e-2f
 
+/* Values of a network that has learned nothing are near 0. By the first statistics of targets they
+ * may be this many deviations from their mean, and not hundreds, which would take long to learn. */
+#define MOST_DEVIATIONS_AT_FIRST 3
+
 /* shift: 1, what v stands for; 0, from the gradient at that to the gradient at v. */
 #define MEMBERS_OF_scale_value(IN, OUT, SUM, CONSTANT) \
   IN(number, AT) IN(mean, ONE) IN(deviation, ONE) OUT(scaled, AT) CONSTANT(shift)
@@ -28,10 +32,12 @@
   IN(steps, REAL) IN(squares, REAL) OUT(deviation, REAL) CONSTANT(least)
 
 /* A weight (shift 0) or the bias (1) of the layer that gives v, as these statistics become the
- * next ones. skipped: as of merge_moments. */
-#define MEMBERS_OF_rescale_value(IN, OUT, SUM, CONSTANT)                                     \
-  IN(number, AT) IN(mean, ONE) IN(deviation, ONE) IN(next_mean, ONE) IN(next_deviation, ONE) \
-  IN(skipped, ONE) OUT(rescaled, AT) CONSTANT(shift)
+ * next ones. With the first ones, before which the count was 0, the bias moves no further than
+ * MOST_DEVIATIONS_AT_FIRST: what v stands for follows the mean beyond. skipped: as of
+ * merge_moments. */
+#define MEMBERS_OF_rescale_value(IN, OUT, SUM, CONSTANT)                            \
+  IN(number, AT) IN(count, ONE) IN(mean, ONE) IN(deviation, ONE) IN(next_mean, ONE) \
+  IN(next_deviation, ONE) IN(skipped, ONE) OUT(rescaled, AT) CONSTANT(shift)
 
 /* The next number; unless skipped the one before it. */
 #define MEMBERS_OF_replace(IN, OUT, SUM, CONSTANT) \
@@ -63,8 +69,11 @@ RULE_BODY(merge_targets) {
 }
 
 RULE_BODY(rescale_value) {
-  num moved = x->deviation * x->number + x->shift * (x->mean - x->next_mean);
-  x->rescaled = num_where_equal(x->skipped, num_of(0), moved / x->next_deviation, x->number);
+  num zero = num_of(0), most = num_of(MOST_DEVIATIONS_AT_FIRST) * x->next_deviation;
+  num by = x->mean - x->next_mean, first = num_max(num_min(by, most), -most);
+  num shift = x->shift * num_where_equal(x->count, zero, first, by);
+  num moved = (x->deviation * x->number + shift) / x->next_deviation;
+  x->rescaled = num_where_equal(x->skipped, zero, moved, x->number);
 }
 
 RULE_BODY(replace) {

@@ -1,4 +1,4 @@
-"""Two tasks of one step's thought, for tests/learning/small.sh: an observation says which action is
+"""Tasks of one step's thought, for tests/learning/small.sh: an observation says which action is
 right, an episode has 20 steps and is cut off then, and a right action is worth 1."""
 
 import gymnasium as gym
@@ -29,5 +29,14 @@ class Right(gym.Env):
         return self._show(), float(is_right), False, self.steps == STEPS, {}
 
 
+class Fee(Right):
+    """Ends with its first step, in which each action is worth 100 more."""
+
+    def step(self, action):
+        shown, reward, _, _, info = super().step(action)
+        return shown, 100 + reward, True, False, info
+
+
 gym.register("Colours-v0", entry_point=lambda: Right(3, 3, 1))
 gym.register("Numbers-v0", entry_point=lambda: Right(500, 6, 7919))
+gym.register("Fee-v0", entry_point=lambda: Fee(4, 4, 1))

@@ -214,9 +214,12 @@ def joined(statistics, targets):
 
 
 def adopt(world, params, statistics):
-    """What the head's value stands for stays as it is."""
-    _, mean, deviation = world["statistics"]
+    """What the head's value stands for stays as it is; with the first statistics it follows a mean
+    that is more than three deviations away."""
+    count, mean, deviation = world["statistics"]
     _, next_mean, next_deviation = statistics
+    if count == 0:
+        mean = next_mean + (mean - next_mean).clamp(-3 * next_deviation, 3 * next_deviation)
     with torch.no_grad():
         params["head/w"][:, A] *= deviation / next_deviation
         params["head/b"][A] = (deviation * params["head/b"][A] + mean - next_mean) / next_deviation

@@ -72,18 +72,24 @@ static void check_preserved(const struct form *form, const char *device) {
   world_close(&w);
 }
 
-/* What a value stood for in the deviations before, it stands for in the next ones. */
-static void check_followed(const struct form *form, const char *device) {
+/* What a value stood for in the deviations before, it stands for in the next ones. Where there were
+ * none before and it is rescaled, it follows their mean beyond three deviations. */
+static void check_followed(const struct form *form, bool are_first, const char *device) {
+  static const float none[NETWORK_VALUE_STATISTICS] = {0, 0, 1};
   struct world w;
   float expected[MAX_NUMBERS], after[MAX_NUMBERS];
   open_scaled(&w, "mlp", form, true, device);
+  if (are_first) set_statistics(&w, none);
   world_heads(&w, expected);
   for (int i = form->head_size; i < ROWS * w.stride; i += w.stride)
-    expected[i] = next[2] * (expected[i] - now[1]) / now[2] + next[1];
+    expected[i] = are_first ? expected[i] + next[1] - 3 * next[2]
+                            : next[2] * (expected[i] - now[1]) / now[2] + next[1];
   real *to = world_reals(&w, NETWORK_VALUE_STATISTICS), *skipped = world_reals(&w, 1);
   w.device->ops->upload(w.device, to, next, NETWORK_VALUE_STATISTICS);
   device_fill(w.device, skipped, 0, 1);
-  network_set_value_statistics(w.network, w.device, w.params, to, skipped);
+  (are_first ? network_rescale_value : network_set_value_statistics)(w.network, w.device, w.params,
+                                                                     to, skipped);
+  w.device->ops->weights_changed(w.device);
   world_heads(&w, after);
   world_expect_close(after, expected, (size_t)(ROWS * w.stride), tolerance_of(device), device);
   w.device->ops->release(w.device, to);
@@ -99,7 +105,8 @@ static void values_stand_for_more_and_stay(void **state) {
     if (!has_a_value(&forms[i / 5])) continue;
     check_outputs(&forms[i / 5], devices[i % 5]);
     check_preserved(&forms[i / 5], devices[i % 5]);
-    check_followed(&forms[i / 5], devices[i % 5]);
+    check_followed(&forms[i / 5], false, devices[i % 5]);
+    check_followed(&forms[i / 5], true, devices[i % 5]);
   }
 }
 
