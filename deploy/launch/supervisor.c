@@ -22,7 +22,7 @@
 #include "deploy/launch/actor_log.h"
 #include "deploy/launch/child.h"
 
-enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000 };
+enum { PROBE_MS = 20, EXIT_USAGE = 2, SAME_WISH_MS = 1000, SAME_KEY_MS = 100 };
 enum { TAIL_LINES = 10, LOGS_MS = 1000, MOST_OTHERS = 63 };
 
 /* A moment that does not come. */
@@ -237,10 +237,11 @@ static void request_stop(struct supervisor *self) {
 }
 
 // The first signal stops in order; the next one, or one while the run ends anyway, kills at once.
-// `timeout` and service managers may send theirs twice within a moment.
+// `timeout` and service managers may send theirs twice within a moment; a key that is pressed
+// again, SIGINT, comes sooner than other wishes, but not at once.
 static void take_signal(struct supervisor *self, int signum) {
-  bool just_asked = self->signum && self->now_ms - self->stop_ms < SAME_WISH_MS;
-  if (just_asked && signum != SIGINT) return;
+  int same_ms = signum == SIGINT ? SAME_KEY_MS : SAME_WISH_MS;
+  if (self->signum && self->now_ms - self->stop_ms < same_ms) return;
   if (!self->signum && !self->wants_stop && (!self->stopping || self->loss.rank >= 0)) {
     say("%s: stopping; once more ends at once", strsignal(signum));
     self->signum = signum;

@@ -69,7 +69,8 @@ hold() { kill -STOP "$1" 2>/dev/null; }
 go_on() { kill -CONT "$1" 2>/dev/null; }
 milliseconds() { echo $(($(date +%s%N) / 1000000)); }
 
-# A run whose learner is held has been told to stop by SIG$1, and then SIG$2; $took: between them.
+# A run whose learner is held has been told to stop by SIG$1, and then, $3 seconds later, SIG$2;
+# $took: between them.
 stopped_twice() {
   local begin learner
   rm -rf "$work/run"
@@ -80,19 +81,20 @@ stopped_twice() {
   begin=$(milliseconds)
   kill "-$1" "$run"
   wait_for 5 says "once more ends at once"
+  sleep "$3"
   kill "-$2" "$run"
   took=$(($(milliseconds) - begin))
 }
 
 # A second SIGINT does not wait: not even for a learner that cannot stop.
-stopped_twice INT INT
+stopped_twice INT INT 0.15 # at once it would be the same key
 ended 5
 pass_if "a second SIGINT ends the run at once, with 130" is "$code" 130
 pass_if "and leaves no process" no_process
 
 # Two SIGTERM within a second are one wish. A machine that takes longer is asked again.
 for ((try = 0; try < 20; try++)); do
-  stopped_twice TERM TERM
+  stopped_twice TERM TERM 0
   sleep 0.1 # were it killed, this would be enough
   go_on "$(pids learner)"
   ended 10
@@ -104,6 +106,17 @@ if [ $took -lt 900 ]; then
 else
   echo "SKIP a repeated SIGTERM within 1 s: this machine is too busy to send it within $took ms"
 fi
+
+# timeout sends its child one and its group another; SIGALRM is the end of its time.
+rm -rf "$work/run"
+start=timeout
+run -s INT 1h "$tree/run_local.sh" cartpole vtrace 2 4 --total_steps=1e9 --logdir="$work/run"
+start=$tree/run_local.sh
+wait_for 20 test -s run/metrics.jsonl
+kill -ALRM "$run"
+ended 10
+pass_if "timeout -s INT ends a run" is "$code" 124
+pass_if "in order" is "$(value reason)" signal
 
 # A learner that was told to stop by SIG$1 is held while it writes its last checkpoint, which is
 # large; then SIG$2 comes. False if the checkpoint was there before.

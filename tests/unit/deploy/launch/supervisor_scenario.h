@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 #include "deploy/launch/supervisor.h"
 #include "tests/unit/support/temporary_folder.h"
 
-enum { MAX_ACTORS = 4 };
+enum { MAX_ACTORS = 4, PRESSED_AGAIN_US = 150 * 1000 };
 
 static char folder[TEMPORARY_FOLDER_BYTES]; /* of this test; the scripts' working directory */
 static char address[128];
@@ -44,6 +45,7 @@ struct scenario {
   bool ignores_hangup;
   int signal_before_second_run; /* 0: there is one run */
   int signals[2];      /* sent in turn, each once the file `cue` holds something; 0: none */
+  bool sent_twice;     /* each of them, so that the second one is there when the first is read */
   const char *cue;     /* NULL: "started" */
   int learner_stop_ms; /* 0: long */
   int home_ms;         /* 0: long */
@@ -146,13 +148,26 @@ static inline int supervise(const struct scenario *scenario) {
   return 10 * (loss.rank + 1) + loss.silent + (loss.signum ? 100 : 0);
 }
 
+/* To the thread and to the process, as one kind of signal waits once for each. */
+static inline void send_twice(pid_t pid, int signum) {
+  kill(pid, SIGSTOP);
+  while (state_of(pid) != 'T') clock_sleep_us(1000);
+  syscall(SYS_tgkill, pid, pid, signum);
+  kill(pid, signum);
+  kill(pid, SIGCONT);
+}
+
 static inline int run(const struct scenario *scenario) {
   if (!scenario->nobody_listens) listen_in_folder();
   pid_t pid = fork();
   if (pid == 0) _exit(supervise(scenario));
   for (int i = 0; i < 2 && scenario->signals[i]; i++) {
     wait_for_cue(i == 0 ? (scenario->cue ? scenario->cue : "started") : "told");
-    kill(pid, scenario->signals[i]);
+    if (i > 0) clock_sleep_us(PRESSED_AGAIN_US);
+    if (scenario->sent_twice)
+      send_twice(pid, scenario->signals[i]);
+    else
+      kill(pid, scenario->signals[i]);
   }
   int status;
   assert_int_equal(waitpid(pid, &status, 0), pid);

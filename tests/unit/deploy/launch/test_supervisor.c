@@ -89,6 +89,23 @@ static void a_second_signal_kills(void **state) {
   assert_int_equal(run(&scenario), 130);
 }
 
+// `timeout -s INT` sends its child one and its group another: the learner still ends in order.
+static void a_signal_that_is_sent_twice_is_one_wish(void **state) {
+  static const int signals[] = {SIGINT, SIGTERM};
+  for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++) {
+    if (i > 0) assert_int_equal(teardown(state) | setup(state), 0);
+    struct scenario scenario = {
+        .learner = "trap 'sleep 0.1; echo learner >>told; exit 3' TERM INT; echo x >up; " SLEEPS,
+        .actor = SLEEPS,
+        .num_actors = 1,
+        .signals = {signals[i]},
+        .sent_twice = true,
+        .cue = "up"};
+    assert_int_equal(run(&scenario), 3);
+    assert_string_equal(contents("told"), "learner\n");
+  }
+}
+
 static void a_learner_that_does_not_stop_is_killed(void **state) {
   (void)state;
   struct scenario scenario = {.learner = "trap '' TERM; while :; do sleep 0.05; done",
@@ -401,6 +418,7 @@ int main(void) {
       TEST(the_learner_gets_to_know_why),
       TEST(actors_are_told_when_the_learner_takes_long),
       TEST(a_second_signal_kills),
+      TEST(a_signal_that_is_sent_twice_is_one_wish),
       TEST(a_learner_that_does_not_stop_is_killed),
       TEST(a_learner_that_saves_for_long_is_not_killed),
       TEST(a_learner_that_does_not_end_after_its_run_is_killed),
