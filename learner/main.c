@@ -250,7 +250,6 @@ static void loop_start(struct app *app) {
     uv_timer_start(&app->checkpoint, on_checkpoint_due,
                    checkpoint_ms < FIRST_CHECKPOINT_MS ? checkpoint_ms : FIRST_CHECKPOINT_MS,
                    checkpoint_ms);
-  handle_signals(app);
 }
 
 /* From here on the loop does not run: a signal shortens the wait for players, one more ends the
@@ -435,6 +434,9 @@ int main(int argc, char **argv) {
     if (status == STATUS_OK) run_options_say_differences(app.differences);
     if (status == STATUS_OK)
       status = metrics_port_start(&app.metrics_port, app.loop, &app.options, &app.report, &error);
+    /* Before the learner listens, as a supervisor may stop it from then on: libuv keeps a signal
+     * until the loop runs. */
+    if (status == STATUS_OK) handle_signals(&app);
     if (status == STATUS_OK) status = run_start(&app.run, &error);
   }
   if (status != STATUS_OK) {

@@ -64,6 +64,21 @@ done
 echo "slowest stop: $slowest ms"
 pass_if "${STOPS:-10} stops at random moments, each ends without an orphan" is $bad 0
 
+# A signal that comes while the learner still writes its run folder waits until it has.
+gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o stop_at_listen.so \
+  "$tree/tests/integration/stop_at_listen.c" || exit 1
+stopped_at_listen() {
+  rm -rf early
+  LD_PRELOAD=$work/stop_at_listen.so learner --env=cartpole --logdir=early "$@"
+  ended 20
+  is "$code" 0
+}
+has_result() { is "$(json early/result.json reason)" signal && test -s early/run.json; }
+pass_if "SIGTERM as the learner begins to listen stops it in order" stopped_at_listen
+pass_if "with a result" has_result
+pass_if "and so without training" stopped_at_listen --agent=random
+pass_if "which has one, too" has_result
+
 # What comes second is sent while a process is held by SIGSTOP, so that it is there in time.
 hold() { kill -STOP "$1" 2>/dev/null; }
 go_on() { kill -CONT "$1" 2>/dev/null; }
