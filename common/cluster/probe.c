@@ -10,7 +10,7 @@
 
 #include "common/cluster/host_port.h"
 
-enum { LOCAL_MS = 0 }; // an address of this machine answers at once, either way
+enum { LOCAL_MS = 1000 }; // this machine answers at once; an address may be another's, by mistake
 
 static int connect_to(int family, const struct sockaddr *address, socklen_t bytes, int timeout_ms) {
   int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);

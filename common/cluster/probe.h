@@ -9,7 +9,7 @@
 
 /* Connects to "unix:PATH" or "HOST:PORT" and hangs up at once; false as well for what is no
  * address. A HOST that stands for all interfaces (0.0.0.0, [::]) is tried on this machine. Blocks
- * only to look HOST up. */
+ * to look HOST up, and up to a second for each of its addresses that does not answer. */
 bool probe_accepts(const char *address);
 
 /* The same, but does not hang up. Returns the connection's descriptor, whose reads and writes give

@@ -33,6 +33,26 @@ static void a_port_accepts_while_somebody_listens(void **state) {
   close(fd);
 }
 
+// One that waits for an answer, as a mistyped address does behind a firewall: nothing comes back.
+static void what_does_not_answer_does_not_accept(void **state) {
+  (void)state;
+  struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t bytes = sizeof(name);
+  int fd = socket(AF_INET, SOCK_STREAM, 0), waiting;
+  char address[64];
+  assert_int_equal(bind(fd, (struct sockaddr *)&name, bytes), 0);
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&name, &bytes), 0);
+  assert_int_equal(listen(fd, 0), 0);
+  snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(name.sin_port));
+  waiting = probe_connect(address, 0); // it fills the queue: no further one is answered
+  assert_true(waiting >= 0);
+  alarm(60);
+  assert_false(probe_accepts(address));
+  alarm(0);
+  close(waiting);
+  close(fd);
+}
+
 static void a_socket_file_accepts_while_somebody_listens(void **state) {
   (void)state;
   char folder[] = "/tmp/probe-XXXXXX", address[128];
@@ -73,6 +93,7 @@ static void what_is_no_address_does_not_accept(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_port_accepts_while_somebody_listens),
+      cmocka_unit_test(what_does_not_answer_does_not_accept),
       cmocka_unit_test(a_socket_file_accepts_while_somebody_listens),
       cmocka_unit_test(what_is_no_address_does_not_accept),
   };
