@@ -1,7 +1,7 @@
 /* The client's half of the gRPC wrapper: a channel to one learner, blocking unary calls, and a
  * blocking, strictly alternating stream. Each stream has its own completion queue and belongs to
  * one thread.
- * Upstream: actor/link.c. Downstream: gRPC C core. */
+ * Upstream: actor/link.c, deploy/launch/task.c. Downstream: gRPC C core. */
 #ifndef ACORN_COMMON_RPC_CLIENT_H
 #define ACORN_COMMON_RPC_CLIENT_H
 

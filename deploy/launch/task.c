@@ -13,34 +13,56 @@
 #include "common/base/log.h"
 #include "common/base/process.h"
 #include "common/cluster/probe.h"
+#include "common/rpc/client.h"
 #include "deploy/launch/launch_record.h"
 #include "deploy/launch/supervisor.h"
 #include "deploy/launch/task_plan.h"
 
-enum { PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000 };
+enum { PS_LOOK_MS = 500, PS_ANSWER_MS = 2000, PS_GONE_MS = 5000, PS_ANSWER_BYTES = 1024 };
 
 /* ---- ps: there is nothing to serve, but the platform waits for the task */
 
+static int stopped_exit_code;
+
 static void on_stop(int signum) {
-  (void)signum;
-  _exit(EXIT_SUCCESS);
+  _exit(signum == SIGINT ? PROCESS_INTERRUPTED : stopped_exit_code);
 }
 
-// Ends with the learner: once it has been there and has been gone for a while. Looking for it may
-// take a while where its machine is gone; a signal ends that, too.
+// By a call: a learner with TLS takes a connection that only hangs up for a client that is refused.
+static bool learner_answers(struct rpc_channel *channel) {
+  uint8_t *reply = NULL;
+  size_t bytes;
+  rpc_channel_renew(channel);
+  enum rpc_code code =
+      rpc_unary(channel, "/grpc.health.v1.Health/Check", "", 0, &reply, &bytes, PS_ANSWER_MS).code;
+  free(reply);
+  return code != RPC_UNAVAILABLE && code != RPC_DEADLINE_EXCEEDED;
+}
+
+// Ends with the learner: once it has been there and has been gone for a while. A signal ends that,
+// too, with the exit code of a task that has actors.
 static int wait_for_learner(const struct task_plan *task) {
-  signal(SIGTERM, on_stop);
-  if (!process_ignores(SIGINT)) signal(SIGINT, on_stop);
+  static const int stops[] = {SIGTERM, SIGINT, SIGHUP};
+  struct credentials *credentials;
+  struct error error;
+  stopped_exit_code = (int)task->plan.own.stopped_exit_code;
+  for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
+    if (!process_ignores(stops[i])) signal(stops[i], on_stop);
+  if (credentials_open(&credentials, &task->plan.actor.access, CREDENTIALS_CLIENT, &error) !=
+      STATUS_OK)
+    return plan_refuse(&task->plan, &error);
+  struct rpc_channel *channel =
+      rpc_channel_create(task->cluster.learner, PS_ANSWER_BYTES, credentials);
   log_info("ps tasks have nothing to do here: waiting for the end of the learner at %s",
            task->cluster.learner);
   int64_t seen_us = 0;
   while (!seen_us || clock_now_us() - seen_us < PS_GONE_MS * 1000L) {
-    int connection = probe_connect(task->cluster.learner, PS_ANSWER_MS);
-    if (connection >= 0) seen_us = clock_now_us();
-    if (connection >= 0) close(connection);
+    if (learner_answers(channel)) seen_us = clock_now_us();
     clock_sleep_us(PS_LOOK_MS * 1000L);
   }
   log_info("the learner is gone");
+  rpc_channel_destroy(channel);
+  credentials_close(credentials);
   return EXIT_SUCCESS;
 }
 

@@ -141,6 +141,17 @@ stop_task '"type": "worker", "index": 0'
 stop_task '"type": "evaluator"'
 pass_if "and end when they are told" all_end 10 0 worker-0 evaluator-0
 
+# ps_ends SIGNAL CODE: one whose learner does not come.
+ps_ends() {
+  task "ps-$1" TF_CONFIG="$(config ps 0 "$cluster")" -- --stopped_exit_code=143
+  wait_for 10 grep -qs 'waiting for the end of the learner' "ps-$1.log"
+  kill "-$1" "$(pids task)"
+  wait_for 10 test -s "ps-$1.code" && is "$(cat "ps-$1.code")" "$2"
+}
+pass_if "a ps that is stopped ends with --stopped_exit_code" ps_ends TERM 143
+pass_if "so it does by SIGHUP" ps_ends HUP 143
+pass_if "and with 130 by SIGINT" ps_ends INT 130
+
 # An evaluator beside the learner, whose actors are another task's.
 port=$(free_port)
 duo="{\"chief\": [\"127.0.0.1:$port\"], \"worker\": [\"127.0.0.2:1\"]}"

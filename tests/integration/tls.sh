@@ -56,6 +56,14 @@ learner_says() { wait_for 10 says "a connection was refused: $1"; }
     grep -q 'cartpole vtrace' said
   }
   pass_if "status finds the certificate from the run folder" answers_by_folder
+  # A ps task looks at the learner again and again, for as long as that is there.
+  TF_CONFIG="{\"cluster\": {\"chief\": [\"$address\"], \"ps\": [\"127.0.0.1:1\"]},
+    \"task\": {\"type\": \"ps\", \"index\": 0}}" \
+    "$tree/build/task" cartpole vtrace --tls_ca=ours/ca.crt >ps.log 2>&1 &
+  ps=$!
+  sleep 3
+  unheeded() { kill "$ps" && ! says "refused"; }
+  pass_if "a ps task is no client that is refused" unheeded
   refuses() {
     ! timeout 20 "$tree/build/status" "$address" "$@" >said 2>&1
     grep -qF "the learner's certificate is not signed by the one in --tls_ca, or is not" said
