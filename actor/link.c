@@ -46,6 +46,7 @@ struct link {
   int64_t lost_us;    /* since when there has been no exchange */
   int64_t backoff_us; /* before the next attempt */
   bool exchanged;     /* the present stream has carried rows */
+  bool answered;      /* the learner has, to the last Join that did not run out of time */
 
   /* guarded by lock */
   pthread_mutex_t lock;
@@ -214,6 +215,8 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   struct rpc_result result = rpc_unary(link->channel, "/acorn.Acorn/Join", request, request_bytes,
                                        &reply, &reply_bytes, wait_ms);
   free(request);
+  if (result.code != RPC_DEADLINE_EXCEEDED)
+    link->answered = result.code == RPC_OK || result.code == RPC_RESOURCE_EXHAUSTED;
   enum status status = STATUS_DONE;
   if (is_empty_reply(&result, reply_bytes)) {
     log_debug("the learner at %s leases nothing any more: the run is over", link->address);
@@ -279,10 +282,10 @@ static enum status try_lease(struct link *link, int wait_ms, struct error *error
 static enum status give_up(const struct link *link, struct error *error) {
   struct error last = *error;
   return status_fail(error, STATUS_UNAVAILABLE,
-                     "no lease from the learner at %s for %lld s (%.400s); is it running there? "
-                     "--reconnect_s sets "
+                     "no lease from the learner at %s for %lld s (%.400s); %s--reconnect_s sets "
                      "how long to try",
-                     link->address, (long long)(link->reconnect_us / 1000000), last.text);
+                     link->address, (long long)(link->reconnect_us / 1000000), last.text,
+                     link->answered ? "" : "is it running there? ");
 }
 
 /* Waits longer before every attempt that follows a failed one. */

@@ -59,7 +59,7 @@ static const struct option_exit exits[] = {
     {"0", "the learner ended the run; with --check_env: the environment keeps the rules"},
     {"1", "the learner refused it, or the environment failed or does not keep the rules"},
     {"2", "wrong options, an environment that cannot be made, or too few open files"},
-    {"4", "no learner answered for --reconnect_s"},
+    {"4", "it got no lease from a learner for --reconnect_s"},
     {"130, 143", "SIGINT or SIGTERM stopped it (128 + the signal's number)"},
     {NULL, NULL},
 };

@@ -426,7 +426,8 @@ static void on_actor_end(struct actor *actor, int exit_code, int signum) {
     say_error("%s %d refuses its options: not starting it again", actor->kind, actor->number);
     give_up(actor);
   } else if (exit_code && exit_code == self->config->lost_exit_code) {
-    say_error("%s %d has found no learner: not starting it again", actor->kind, actor->number);
+    say_error("%s %d got no lease from a learner within --reconnect_s: it is not started again",
+              actor->kind, actor->number);
     give_up(actor);
   } else if (exit_code || signum || by_itself) {
     restart_or_give_up(actor, how);

@@ -168,5 +168,5 @@ kill -KILL "$(pids task)"
 pass_if "a task that is killed leaves no actors" wait_for 5 none_left
 task lost TF_CONFIG="$(config worker 0 "$cluster")" -- --actors_per_worker=2 --reconnect_s=1
 pass_if "actors that find no learner end, and their task with 1" all_end 10 1 lost
-pass_if "which is said" grep -q 'found no learner: not starting it again' lost.log
+pass_if "which is said" grep -q 'got no lease from a learner within --reconnect_s' lost.log
 finish

@@ -307,8 +307,21 @@ static void gives_up_in_time(void **state) {
   assert_int_equal(join(), STATUS_UNAVAILABLE);
   assert_true(clock_now_us() - start_us < 10000000);
   assert_non_null(strstr(error.text, "/tmp/acorn-actor-test-nobody"));
+  assert_non_null(strstr(error.text, "is it running there?"));
   assert_non_null(strstr(error.text, "--reconnect_s"));
   link_destroy(link_);
+}
+
+static void a_full_learner_is_not_taken_for_an_absent_one(void **state) {
+  (void)state;
+  static const struct learner_act act = {.join = RPC_RESOURCE_EXHAUSTED, .join_text = "no room"};
+  learner_start(&act, 1);
+  open_link(learner.address, 1000000);
+  assert_int_equal(join(), STATUS_UNAVAILABLE);
+  assert_non_null(strstr(error.text, "no lease from the learner"));
+  assert_null(strstr(error.text, "is it running there?"));
+  link_destroy(link_);
+  learner_stop();
 }
 
 static void a_host_that_is_not_found_is_named(void **state) {
@@ -386,6 +399,7 @@ int main(void) {
       cmocka_unit_test(endings_are_told),
       cmocka_unit_test(backs_off),
       cmocka_unit_test(gives_up_in_time),
+      cmocka_unit_test(a_full_learner_is_not_taken_for_an_absent_one),
       cmocka_unit_test(a_host_that_is_not_found_is_named),
       cmocka_unit_test(a_lease_must_fit),
       cmocka_unit_test(cancel_ends_an_exchange),

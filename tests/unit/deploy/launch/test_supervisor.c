@@ -389,7 +389,7 @@ static void a_lost_actor_is_not_started_again(void **state) {
   struct scenario scenario = {.actor = STARTS "exit 4", .num_actors = 1, .lost_exit_code = 4};
   assert_int_equal(run(&scenario), 1);
   assert_int_equal(count_of("started", "start"), 1);
-  assert_non_null(strstr(contents("said"), "actor 0 has found no learner"));
+  assert_non_null(strstr(contents("said"), "actor 0 got no lease from a learner"));
 }
 
 static void one_of_two_was_lost_the_other_sent_home(void **state) {
