@@ -63,9 +63,14 @@ static void choose_words(struct arguments *words) {
            words->num_actors, words->num_actors == 1 ? "" : "s");
 }
 
-static enum status check_listen(const char *listen, int64_t learners, struct error *error) {
+enum status plan_check_listen(const char *listen, int64_t learners, struct error *error) {
   const char *colon = strrchr(listen, ':');
-  if (strncmp(listen, "unix:", 5) == 0 || !colon) return STATUS_OK;
+  if (strncmp(listen, "unix:", 5) == 0) return STATUS_OK;
+  if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
+    return status_fail(error, STATUS_INVALID,
+                       "--listen=%.200s is not HOST:PORT, [IPV6]:PORT or unix:PATH (for example "
+                       "0.0.0.0:8686)",
+                       listen);
   if (strtoll(colon + 1, NULL, 10) + learners - 1 > UINT16_MAX)
     return status_fail(error, STATUS_INVALID,
                        "--listen=%.200s: each of %d learners listens a port above the one before: "
@@ -301,7 +306,7 @@ enum status plan_parse(struct plan *plan, const struct arguments_form *form, int
   if (status == STATUS_OK) status = take_words(plan, error);
   if (status == STATUS_OK) status = learner_options_take_mpi(&plan->learner, false, error);
   if (status == STATUS_OK)
-    status = check_listen(plan->learner.listen, plan->learner.learners, error);
+    status = plan_check_listen(plan->learner.listen, plan->learner.learners, error);
   if (status == STATUS_OK) status = check_logdir(plan->learner.logdir, error);
   if (status == STATUS_OK) status = check_environment(plan, error);
   if (status == STATUS_OK) status = find_programs(plan->programs, error);

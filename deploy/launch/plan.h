@@ -64,6 +64,10 @@ struct plan {
 MUST_CHECK enum status plan_parse(struct plan *plan, const struct arguments_form *form, int argc,
                                   char **argv, struct error *error);
 
+/* Whether so many learners of one host can listen there. Errors: INVALID: it is no address, its
+ * port is open, or there are too few above it. */
+MUST_CHECK enum status plan_check_listen(const char *listen, int64_t learners, struct error *error);
+
 /* Sets what follows for the part here from the actors of the whole cluster: environments, and the
  * evaluators with the learner's words for them. Errors: INVALID. */
 MUST_CHECK enum status plan_size(struct plan *plan, int64_t all_actors, struct error *error);

@@ -137,6 +137,10 @@ enum status task_plan_make(struct task_plan *task, struct error *error) {
   choose_actors(task, on_learner);
   choose_addresses(task);
   status = choose_learners(task, error);
+  // plan_parse has checked that of the words; the platform's has its own port.
+  int here = task->cluster.num_learners > 1 ? 1 : (int)plan->learner.learners;
+  if (status == STATUS_OK && plan->part.has_learner)
+    status = plan_check_listen(plan->part.listen, here, error);
   int64_t all = (int64_t)task->cluster.num_learners * on_learner + (int64_t)others * per_worker;
   if (status == STATUS_OK) status = plan_size(plan, all, error);
   if (status != STATUS_OK) return status;

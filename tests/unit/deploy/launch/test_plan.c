@@ -92,9 +92,9 @@ static void swapped_words_are_named(void **state) {
 static void a_port_must_be_named(void **state) {
   (void)state;
   static const char *const open[] = {"127.0.0.1:0", "[::1]:0", "0.0.0.0:000"};
-  /* the learner names what is no address */
-  static const char *const named[] = {"127.0.0.1:8686",    "127.0.0.1:10", "127.0.0.1:08",
-                                      "unix:/tmp/acorn:0", "nonsense",     "host:"};
+  static const char *const named[] = {"127.0.0.1:8686", "127.0.0.1:10", "127.0.0.1:08",
+                                      "unix:/tmp/acorn:0"};
+  static const char *const wrong[] = {"nonsense", "host:", "host:name", "1:2:", "[::1]"};
   char line[96];
   for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
     snprintf(line, sizeof(line), "cartpole vtrace 1 --listen=%s", open[i]);
@@ -104,6 +104,10 @@ static void a_port_must_be_named(void **state) {
   for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
     snprintf(line, sizeof(line), "cartpole vtrace 1 --listen=%s", named[i]);
     assert_int_equal(parse(line), STATUS_OK);
+  }
+  for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    snprintf(line, sizeof(line), "cartpole vtrace 1 --listen=%s", wrong[i]);
+    refused(line, "is not HOST:PORT");
   }
 }
 

@@ -156,6 +156,19 @@ static void several_learners_that_cannot_be_are_refused(void **state) {
       STATUS_OK);
 }
 
+/* Learners of one host; those of several have a port each. */
+static void too_few_ports_are_refused(void **state) {
+  (void)state;
+  assert_int_equal(make("vtrace", "\"chief\": [\"c:65535\"]", "chief", NULL), STATUS_OK);
+  assert_int_equal(make("vtrace", "\"chief\": [\"c:65535\"]", "chief", "--learners=2",
+                        "--actors_per_worker=2", NULL),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "there is none above 65535"));
+  assert_int_equal(make("vtrace", "\"chief\": [\"c:65534\"]", "chief", "--learners=2",
+                        "--actors_per_worker=2", NULL),
+                   STATUS_OK);
+}
+
 static void too_little_room_is_refused(void **state) {
   (void)state;
   assert_int_equal(make("vtrace", EVALUATORS, "chief", "--evaluators=2", "--eval_envs=5",
@@ -172,6 +185,7 @@ int main(void) {
       cmocka_unit_test(an_evaluator_task_is_one),
       cmocka_unit_test(each_of_several_learners_has_its_host),
       cmocka_unit_test(several_learners_that_cannot_be_are_refused),
+      cmocka_unit_test(too_few_ports_are_refused),
       cmocka_unit_test(too_little_room_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
