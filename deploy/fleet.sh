@@ -140,8 +140,9 @@ start() {
   on 0 $last 60 host_check || fail "nothing was started; options of fleet.sh itself:" \
     "--{actors_per_host,port,learner_host,dir,rsh,insecure}"
   all=$hosts_word
-  (umask 077 && mkdir -p "$fleet" && declare -p rsh port learner_host dir logdir insecure learner \
-    all >"$fleet/fleet.conf") || fail "cannot write to the folder $fleet"
+  # Run folders are others' to read.
+  (mkdir -p runs && umask 077 && mkdir -p "$fleet" && declare -p rsh port learner_host dir logdir \
+    insecure learner all >"$fleet/fleet.conf") || fail "cannot write to the folder $fleet"
   keep_logs
   make_credentials
   on 0 0 90 host_start || fail "the learner did not start; nothing else was started"

@@ -135,6 +135,8 @@ pass_if "and one without the token" kept_out "this learner asks for a token" --r
   --tls_ca="$credentials/ca.crt" --tls_cert="$credentials/tls.crt" --tls_key="$credentials/tls.key"
 all_private() { ! find runs/fleet-*/credentials "$credentials" -type f -perm /077 | grep .; }
 pass_if "only their owner can read the files" all_private
+as_any_folder() { mkdir any && is "$(stat -c %a runs)" "$(stat -c %a any)"; }
+pass_if "the folder of all runs is as open as any" as_any_folder
 not_told() {
   ! grep -rqFf "$token" base/.fleet/*/*/task.log base/.fleet/*/*/logs "base/$folder" &&
     ! cat /proc/[0-9]*/{cmdline,environ} 2>/dev/null | grep -qaFf "$token"
