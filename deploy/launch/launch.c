@@ -231,6 +231,8 @@ int main(int argc, char **argv) {
   int code = plan_begin(plan, &form, argc, argv);
   if (code >= 0) return code;
   if (size_plan(plan, &error) != STATUS_OK) return plan_refuse(plan, &error);
+  sigset_t held; // they would leave the folder
+  supervisor_hold_signals(&held);
   if (private_folder_create(launch.private_folder, &error) != STATUS_OK)
     return plan_refuse(plan, &error);
   enum status status = choose_address(&launch, &error);

@@ -487,15 +487,18 @@ static void start_learner(struct supervisor *self) {
 
 /* ---- the loop */
 
-// From here on signals wait until the loop reads them, or that of the next run.
-static void watch_signals(struct supervisor *self) {
+void supervisor_hold_signals(sigset_t *held) {
   static const int signums[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-  sigset_t watched;
   signal(SIGCHLD, SIG_DFL); // one that is ignored is not sent
-  sigemptyset(&watched);
+  sigemptyset(held);
   for (size_t i = 0; i < sizeof(signums) / sizeof(*signums); i++)
-    if (!process_ignores(signums[i])) sigaddset(&watched, signums[i]);
-  sigprocmask(SIG_BLOCK, &watched, NULL);
+    if (!process_ignores(signums[i])) sigaddset(held, signums[i]);
+  sigprocmask(SIG_BLOCK, held, NULL);
+}
+
+static void watch_signals(struct supervisor *self) {
+  sigset_t watched;
+  supervisor_hold_signals(&watched);
   self->signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   CHECK(self->signals >= 0, "no signalfd: %s", strerror(errno));
   // The learner shows its live line from a background process group; see child.c.

@@ -14,6 +14,7 @@
 #ifndef ACORN_DEPLOY_LAUNCH_SUPERVISOR_H
 #define ACORN_DEPLOY_LAUNCH_SUPERVISOR_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -69,12 +70,17 @@ struct supervisor_config {
  * checkpoint. Logs: 8 MiB. */
 void supervisor_defaults(struct supervisor_config *config);
 
+/* From here on signals wait until the loop of a run reads them, as they do after it; those that
+ * were inherited as ignored stay so. held: which wait. */
+void supervisor_hold_signals(sigset_t *held);
+
 /* Runs until all children have ended. SIGTERM stops the run in order, and so do SIGINT and SIGHUP
  * unless they were inherited as ignored; a second signal kills it at once (a repeated SIGTERM or
- * SIGHUP within a second is still the first). Returns the exit code: the learner's; 128 + its
- * signal if one ended it that was not asked for; 1 if it could not start or no actor is left; 130
- * after SIGINT or a second signal. Without a learner: 0 once the actors have finished; 1 if all
- * were given up. Where it would be 0 after SIGTERM or SIGHUP it is stopped_exit_code.
+ * SIGHUP within a second, or SIGINT within 100 ms, is still the first). Returns the exit code: the
+ * learner's; 128 + its signal if one ended it that was not asked for; 1 if it could not start or no
+ * actor is left; 130 after SIGINT or a second signal. Without a learner: 0 once the actors have
+ * finished; 1 if all were given up. Where it would be 0 after SIGTERM or SIGHUP it is
+ * stopped_exit_code.
  *
  * The first of several learners starts the others. It is killed, with exit code 1, once they tell
  * that it does not answer. They may write its last checkpoint, so their end is waited for, for

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stops runs at random moments, from the first millisecond on: each ends by itself with a code that
-# fits, and leaves no process and no socket; the slowest is printed. STOPS (default 10) says how
-# often; SEED repeats a sequence.
+# fits, and leaves no process and no private folder; the slowest is printed. STOPS (default 10) says
+# how often; SEED repeats a sequence.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 start=$tree/run_local.sh
 RANDOM=${SEED:-$$}
@@ -35,7 +35,6 @@ one_stop() {
   ended 10
   took=$((($(date +%s%N) - begin) / 1000000))
   [ $took -gt $slowest ] && slowest=$took
-  # Its folder may stay, of a launcher that ends before it heeds signals: the next run removes it.
   left=$(what_is_left)
   good_end "$signal" && [ -z "$left" ]
 }
@@ -45,7 +44,7 @@ what_is_left() {
   for pid in $(pids learner actor launch make cc1); do
     echo "$(cat "/proc/$pid/comm" 2>/dev/null || echo "ended since") $pid"
   done
-  compgen -G "$work/acorn-*/socket"
+  compgen -G "$work/acorn-*"
 }
 
 bad=0
@@ -65,11 +64,11 @@ echo "slowest stop: $slowest ms"
 pass_if "${STOPS:-10} stops at random moments, each ends without an orphan" is $bad 0
 
 # A signal that comes while the learner still writes its run folder waits until it has.
-gcc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o stop_at_listen.so \
-  "$tree/tests/integration/stop_at_listen.c" || exit 1
+gcc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC -o stop_at_call.so \
+  "$tree/tests/integration/stop_at_call.c" || exit 1
 stopped_at_listen() {
   rm -rf early
-  LD_PRELOAD=$work/stop_at_listen.so learner --env=cartpole --logdir=early "$@"
+  STOP_AT=listen LD_PRELOAD=$work/stop_at_call.so learner --env=cartpole --logdir=early "$@"
   ended 20
   is "$code" 0
 }
@@ -78,6 +77,12 @@ pass_if "SIGTERM as the learner begins to listen stops it in order" stopped_at_l
 pass_if "with a result" has_result
 pass_if "and so without training" stopped_at_listen --agent=random
 pass_if "which has one, too" has_result
+# The folder is not yet known to the launcher, and has nothing in it by which a later run knows it.
+rm -rf "$work"/acorn-*
+STOP_AT=mkdtemp LD_PRELOAD=$work/stop_at_call.so run cartpole vtrace 1 4 --total_steps=1e9
+ended
+pass_if "SIGTERM while the private folder is made" is "$code" 0
+pass_if "leaves none" no_socket
 
 # What comes second is sent while a process is held by SIGSTOP, so that it is there in time.
 hold() { kill -STOP "$1" 2>/dev/null; }
