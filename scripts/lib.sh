@@ -96,8 +96,12 @@ end_build() {
 build() {
   has_sources || return 0
   in_tree -q "$@" >/dev/null 2>&1 && return
+  if ! mkdir -p "$root/build" 2>/dev/null || [ ! -w "$root/build" ]; then
+    echo "$root/build is older than its sources, or not there, and cannot be written: let its" \
+      "owner run make there, or copy the tree" >&2
+    return 1
+  fi
   echo "building $* ..." >&2
-  mkdir -p "$root/build"
   local log="$root/build/build-$$.log" code=0
   trap 'end_build "$!" "$log"' INT TERM HUP
   set -m # a process group of its own, so that it can be ended as one
@@ -107,7 +111,7 @@ build() {
   wait $! || code=$?
   end_on_signals
   if [ $code -ne 0 ]; then
-    grep -vE '^  (cc|c\+\+|link|proto) +' "$log" | tail -n 60 >&2
+    grep -vE '^  (cc|c\+\+|link|proto) +' "$log" | tail -n 60 >&2 || true
     echo "the build of $* failed" >&2
   fi
   rm -f "$log"

@@ -16,6 +16,17 @@ for script in "$tree"/run_local.sh "$tree"/scripts/{*.sh,sweep.py} "$tree"/deplo
   pass_if "$(basename "$link") --help, by a symbolic link" same_help "$script" "$link"
 done
 
+# ---- a build that is needed, in another user's tree; permissions do not hold root up, a file does
+mkdir -p theirs/scripts
+cp "$tree/scripts/lib.sh" theirs/scripts
+printf 'all:\n\tfalse\n' >theirs/Makefile
+: >theirs/build
+builds() { bash -c 'set -eo pipefail; . theirs/scripts/lib.sh; build all' 2>err; }
+told() { ! builds && says "$1" && is "$(wc -l <err)" "$2"; }
+pass_if "build names what to do where it cannot write" told "let its owner run make there" 1
+rm theirs/build
+pass_if "and that it failed" told "the build of all failed" 4
+
 # ---- lint.sh, in a tree with one header, which calls.c includes and other.c does not
 mkdir -p lint/learner/train
 cp -r "$tree/scripts" lint
