@@ -126,57 +126,48 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// The hosts' names in one order on every host, whatever the order of the list. Owner: the names are
-// the document's, the array is the caller's.
+// The hosts' names in one order on every host, whatever the order of the list; NULL: it is not a
+// list of names. Owner: the names are the document's, the array is the caller's.
 static const char **sorted_names(const json_t *hosts) {
   size_t count = json_array_size(hosts), i;
-  const char **names = check_alloc(count, sizeof(*names));
+  const char **names = count ? check_alloc(count, sizeof(*names)) : NULL;
   json_t *host;
   json_array_foreach(hosts, i, host) {
-    names[i] = json_string_value(host) ? json_string_value(host) : "";
+    if ((names[i] = json_string_value(host))) continue;
+    free(names);
+    return NULL;
   }
-  qsort(names, count, sizeof(*names), compare_names);
+  if (names) qsort(names, count, sizeof(*names), compare_names);
   return names;
 }
 
-// The cluster as TF_CONFIG would have it: the first host learns, the others act.
-static json_t *describe_hosts(const json_t *hosts, const char *current, int port) {
-  const char **names = sorted_names(hosts);
-  json_t *learner = json_array(), *actor = json_array();
-  json_t *task = json_pack("{s:s, s:i}", "type", "actor", "index", -1);
-  for (size_t i = 0; i < json_array_size(hosts); i++) {
-    json_array_append_new(i == 0 ? learner : actor, json_sprintf("%s:%d", names[i], port));
-    if (strcmp(names[i], current) != 0) continue;
-    json_object_set_new(task, "type", json_string(i == 0 ? "learner" : "actor"));
-    json_object_set_new(task, "index", json_integer(i == 0 ? 0 : (json_int_t)i - 1));
-  }
-  free(names);
-  return json_pack("{s:{s:o, s:o}, s:o}", "cluster", "learner", learner, "actor", actor, "task",
-                   task);
-}
-
-static enum status parse_hosts(struct tf_config *config, const json_t *hosts, const char *current,
-                               int port, struct error *error) {
-  if (!json_is_array(hosts) || json_array_size(hosts) == 0)
-    return status_fail(error, STATUS_INVALID,
-                       "%s: the hosts are not a list of names: [\"algo-1\", \"algo-2\"]",
-                       sagemaker);
+// The first host learns, the others act.
+static enum status take_hosts(struct tf_config *config, const char **names, int count,
+                              const char *current, int port, struct error *error) {
   bool listed = false;
-  for (size_t i = 0; i < json_array_size(hosts); i++) {
-    const char *name = json_string_value(json_array_get(hosts, i));
-    listed = listed || (name && current && strcmp(name, current) == 0);
+  char address[TF_ADDRESS_BYTES];
+  struct error problem = {""};
+  *config = (struct tf_config){.num_actors = count - 1, .num_learners = 1};
+  for (int i = 0; i < count; i++) {
+    snprintf(address, sizeof(address), "%.265s:%d", names[i], port);
+    if (host_port_check(address, &problem) != STATUS_OK)
+      return status_fail(error, STATUS_INVALID, "%s: %.300s", sagemaker, problem.text);
+    if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
+      return status_fail(error, STATUS_INVALID, "%s: two hosts have the same name %s", sagemaker,
+                         names[i]);
+    if (i == 0) memcpy(config->learners[0], address, sizeof(address));
+    if (!current || strcmp(names[i], current) != 0) continue;
+    listed = true;
+    config->role = i == 0 ? TF_ROLE_LEARNER : TF_ROLE_ACTOR;
+    config->index = i == 0 ? 0 : i - 1;
+    host_port_bind_all(config->listen, sizeof(config->listen), address);
   }
-  if (!listed)
-    return status_fail(error, STATUS_INVALID,
-                       "%s: this host (SM_CURRENT_HOST, or current_host) is '%.100s', which is not "
-                       "among the hosts",
-                       sagemaker, current ? current : "");
-  json_t *cluster = describe_hosts(hosts, current, port);
-  char *text = json_dumps(cluster, 0);
-  enum status status = parse_as(config, sagemaker, text, error);
-  free(text);
-  json_decref(cluster);
-  return status;
+  memcpy(config->learner, config->learners[0], sizeof(config->learner));
+  if (listed) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "%s: this host (SM_CURRENT_HOST, or current_host) is '%.100s', which is not "
+                     "among the hosts",
+                     sagemaker, current ? current : "");
 }
 
 // `text`: the list of hosts, or {"current_host": "algo-1", "hosts": ["algo-1", "algo-2"], ...}.
@@ -189,7 +180,13 @@ static enum status parse_description(struct tf_config *config, const char *name,
                        problem.line, problem.column, problem.text);
   if (!current) current = json_string_value(json_object_get(root, "current_host"));
   const json_t *hosts = json_is_array(root) ? root : json_object_get(root, "hosts");
-  enum status status = parse_hosts(config, hosts, current, port, error);
+  const char **names = sorted_names(hosts);
+  enum status status =
+      names ? take_hosts(config, names, (int)json_array_size(hosts), current, port, error)
+            : status_fail(error, STATUS_INVALID,
+                          "%s: the hosts are not a list of names: [\"algo-1\", \"algo-2\"]",
+                          sagemaker);
+  free(names);
   json_decref(root);
   return status;
 }

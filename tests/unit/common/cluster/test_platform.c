@@ -120,9 +120,15 @@ static void mistakes_name_the_variable(void **state) {
       {{.sm_resource_config = "{\"hosts\": []}"}, STATUS_INVALID, "are not a list of names"},
       {{.sm_hosts = "algo-1"}, STATUS_INVALID, "SM_HOSTS is not JSON"},
       {{.sm_hosts = HOSTS}, STATUS_INVALID, "is '', which is not among the hosts"},
-      {{.sm_hosts = "[1, 2]", .sm_current_host = ""}, STATUS_INVALID, "not among the hosts"},
-      {{.sm_hosts = "[\"a b\"]", .sm_current_host = "a b"}, STATUS_INVALID, "SageMaker: learner 0"},
-      {{.sm_hosts = "[\"a\", \"a\"]", .sm_current_host = "a"}, STATUS_INVALID, "the same address"},
+      {{.sm_hosts = "[\"algo-1\", 5]", .sm_current_host = "algo-1"},
+       STATUS_INVALID,
+       "the hosts are not a list of names"},
+      {{.sm_hosts = "[\"a b\"]", .sm_current_host = "a b"},
+       STATUS_INVALID,
+       "SageMaker: address 'a b:77'"},
+      {{.sm_hosts = "[\"a\", \"a\"]", .sm_current_host = "a"},
+       STATUS_INVALID,
+       "have the same name a"},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     struct tf_config config;
