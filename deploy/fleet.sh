@@ -75,6 +75,8 @@ take_words() {
   [[ $learner_host != *,* ]] || misuse "--learner_host=$learner_host: one name is needed"
   [[ $port =~ ^[1-9][0-9]{0,4}$ && $port -le 65535 ]] ||
     misuse "--port=$port: a number from 1 to 65535 is needed"
+  [[ $actors_per_host =~ ^[1-9][0-9]{0,3}$ && $actors_per_host -le 4096 ]] ||
+    misuse "--actors_per_host=$actors_per_host: a number from 1 to 4096 is needed"
 }
 
 # remote SECONDS INDEX COMMAND...: a script on stdin: nothing has to survive a command line, and

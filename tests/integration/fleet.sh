@@ -74,6 +74,8 @@ not_started() { is "$code" 1 && says "no fleet 127.0.0.1-" && says "--port names
 pass_if "a stop of no fleet" not_started
 start "$hosts" cartpole vtrace --learner_host=a,b
 pass_if "two names for the learner" misused "--learner_host=a,b: one name is needed"
+start "$hosts" cartpole vtrace --actors_per_host=0
+pass_if "no actors" misused "--actors_per_host=0: a number from 1 to 4096 is needed"
 start "$hosts" cartpole vtrace --dry-run
 pass_if "an option that start has no use for, with a dash" misused "--dry-run cannot be given here"
 start "$hosts" cartpole vtrace --port 9999
