@@ -98,12 +98,12 @@ static enum status check_name(const struct actor_options *options, struct error 
     return status_fail(error, STATUS_INVALID,
                        "--name=%s is too long: with task and stream it must fit %d bytes",
                        options->name, WIRE_MAX_PLAYER_NAME - 1);
-  for (const char *c = options->name; *c; c++)
-    if (*c <= ' ' || *c > '~')
-      return status_fail(error, STATUS_INVALID,
-                         "--name=%s: it may have letters, digits and signs of ASCII, and no space",
-                         options->name);
-  return STATUS_OK;
+  const char *c = options->name;
+  while (*c > ' ' && *c <= '~') c++;
+  if (!*c && c > options->name) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID,
+                     "--name=%s: it needs letters, digits or signs of ASCII, and no space",
+                     options->name);
 }
 
 static enum status read_options(struct app *app, int argc, char **argv, struct error *error) {
@@ -111,7 +111,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
   options_init(&actor_options_table, options);
   enum status status = options_parse(&actor_options_table, options, argc, argv, NULL, NULL, error);
   if (status == STATUS_OK) status = env_words_expand(&actor_options_table, options, error);
-  if (status == STATUS_OK)
+  if (status == STATUS_OK && !options->check_env) /* which needs no cluster */
     status = actor_options_apply_tf_config(options, getenv("TF_CONFIG"), error);
   if (status == STATUS_OK) status = actor_options_check_learner(options, error);
   if (status == STATUS_OK) status = check_streams(options, error);

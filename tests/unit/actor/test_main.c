@@ -62,6 +62,8 @@ static void wrong_options(void **state) {
       {"--learner=nonsense", "--learner=nonsense: address 'nonsense' has no port", 2},
       {"--streams=2", "every stream needs an environment", 2},
       {"--role=judge", "train", 2},
+      {"--name=", "--name=: it needs letters", 2},
+      {"--name=a b", "--name=a b: it needs letters", 2},
   };
   need_program();
   for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -69,6 +71,16 @@ static void wrong_options(void **state) {
     assert_int_equal(wait_for(start(arguments)), cases[i].code);
     expect_words(cases[i].words);
   }
+}
+
+static void a_check_needs_no_cluster(void **state) {
+  (void)state;
+  const char *arguments[] = {"--env=catch", "--check_env", NULL};
+  need_program();
+  setenv("TF_CONFIG", "{", 1);
+  pid_t pid = start(arguments);
+  unsetenv("TF_CONFIG");
+  assert_int_equal(wait_for(pid), 0);
 }
 
 static void ends_with_the_run(void **state) {
@@ -197,6 +209,7 @@ int main(int argc, char **argv) {
   snprintf(output_path, sizeof(output_path), "/tmp/acorn-actor-test-out-%d", (int)getpid());
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_options),
+      cmocka_unit_test(a_check_needs_no_cluster),
       cmocka_unit_test(ends_with_the_run),
       cmocka_unit_test(refused_or_without_a_learner),
       cmocka_unit_test(a_signal_ends_it_within_a_second),
