@@ -127,11 +127,7 @@ static enum status read_options(struct app *app, int argc, char **argv, struct e
 
 static void apply_process_options(const struct app *app) {
   const struct actor_options *options = &app->options;
-  static const char *const levels[] = {"debug", "info", "warn", "error"};
-  for (int level = LOG_DEBUG; level <= LOG_ERROR; level++) {
-    if (strcmp(options->log_level, levels[level]) == 0)
-      log_init(options->name, (enum log_level)level);
-  }
+  log_init_named(options->name, options->log_level);
   if (!options->exit_with_parent) return;
   mpi_world_leave();
   // No SIGKILL: what environments have started is to end too. One that is stopped ends as well:

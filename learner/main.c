@@ -271,9 +271,7 @@ static void loop_finish(struct app *app) {
 /* ---- at the start */
 
 static void apply_process_options(const struct learner_options *options) {
-  static const char *const levels[] = {"debug", "info", "warn", "error"};
-  for (int level = LOG_DEBUG; level <= LOG_ERROR; level++)
-    if (strcmp(options->log_level, levels[level]) == 0) log_init("learner", (enum log_level)level);
+  log_init_named("learner", options->log_level);
   if (!options->exit_with_parent) return;
   pid_t parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -39,6 +39,12 @@ void log_init(const char *name, enum log_level lowest) {
   log_lowest = lowest;
 }
 
+void log_init_named(const char *name, const char *lowest) {
+  static const char *const levels[] = {"debug", "info", "warn", "error"};
+  for (int level = LOG_DEBUG; level <= LOG_ERROR; level++)
+    if (strcmp(lowest, levels[level]) == 0) log_init(name, (enum log_level)level);
+}
+
 // A terminal that understands the sequence which clears a line.
 static bool is_terminal(void) {
   const char *term = getenv("TERM");

@@ -13,6 +13,8 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 /* Sets the name that starts every line and the lowest level that is printed. Call once, before
  * threads start. */
 void log_init(const char *name, enum log_level lowest);
+/* The same by the level's name, as --log_level has it: debug, info, warn or error. */
+void log_init_named(const char *name, const char *lowest);
 
 /* From now on lines have `name` where `path` stands in a message: what a file is reached by may be
  * nothing that a user could read. There is one alias; a later call replaces it. */
