@@ -1,5 +1,6 @@
 #include "actor/link.h"
 
+#include <netdb.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "actor/resolve.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/shared_rows.h"
+#include "common/cluster/host_port.h"
 #include "common/rpc/address.h"
 
 enum {
@@ -208,6 +209,18 @@ static bool is_empty_reply(const struct rpc_result *result, size_t reply_bytes) 
   return result->code == RPC_OK && reply_bytes == 0;
 }
 
+/* Looks the learner's host up, whose absence a call only answers with a timeout. */
+static enum status check_host(const struct link *link, struct error *error) {
+  struct addrinfo *found;
+  if (host_port_path(link->address)) return STATUS_OK;
+  int failure = host_port_find(&found, link->address);
+  if (failure)
+    return status_fail(error, STATUS_UNAVAILABLE, "the host of %s cannot be found: %s",
+                       link->address, gai_strerror(failure));
+  freeaddrinfo(found);
+  return STATUS_OK;
+}
+
 /* One Join. UNAVAILABLE: it may be tried again. */
 static enum status try_join(struct link *link, int wait_ms, struct error *error) {
   size_t request_bytes, reply_bytes = 0;
@@ -223,7 +236,7 @@ static enum status try_join(struct link *link, int wait_ms, struct error *error)
   } else if (result.code == RPC_OK) {
     status = take_lease(link, reply, reply_bytes, error);
   } else if (result.code == RPC_DEADLINE_EXCEEDED) {
-    status = resolve_check(link->address, error);
+    status = check_host(link, error);
     if (status == STATUS_OK)
       status =
           status_fail(error, STATUS_UNAVAILABLE, "no answer in %d ms: %s", wait_ms, result.text);

@@ -80,13 +80,9 @@ int actor_num_streams(const struct actor_options *options, int envs) {
 }
 
 enum status actor_options_check_learner(const struct actor_options *options, struct error *error) {
-  static const char unix_prefix[] = "unix:";
-  const char *address = options->learner;
+  const char *address = options->learner, *path = host_port_path(address);
   struct error reason = {"a socket's path is missing"};
-  size_t prefix = strlen(unix_prefix);
-  bool is_unix = strncmp(address, unix_prefix, prefix) == 0;
-  if (is_unix ? address[prefix] != '\0' : host_port_check(address, &reason) == STATUS_OK)
-    return STATUS_OK;
+  if (path ? path[0] : host_port_check(address, &reason) == STATUS_OK) return STATUS_OK;
   return status_fail(error, STATUS_INVALID,
                      "--learner=%.200s: %s; for example --learner=10.0.0.1:8686 or "
                      "--learner=unix:/tmp/acorn.socket",

@@ -1,13 +1,20 @@
 #include "common/cluster/host_port.h"
 
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 enum { HOST_MAX = 253, SHOWN = 80 };
 
 #define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+const char *host_port_path(const char *address) {
+  static const char prefix[] = "unix:";
+  return strncmp(address, prefix, strlen(prefix)) == 0 ? address + strlen(prefix) : NULL;
+}
 
 static bool is_port(const char *text) {
   size_t length = strspn(text, "0123456789");
@@ -78,4 +85,12 @@ bool host_port_split(char host[HOST_PORT_HOST_BYTES], const char **port, const c
   memcpy(host, address, length);
   host[length] = '\0';
   return true;
+}
+
+int host_port_find(struct addrinfo **list, const char *address) {
+  char host[HOST_PORT_HOST_BYTES];
+  const char *port;
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+  if (!host_port_split(host, &port, address)) return EAI_NONAME;
+  return getaddrinfo(host_port_node(host), port, &hints, list);
 }

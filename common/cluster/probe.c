@@ -34,14 +34,11 @@ static int connect_unix(const char *path, int timeout_ms) {
 }
 
 int probe_connect(const char *address, int timeout_ms) {
-  char host[HOST_PORT_HOST_BYTES];
-  const char *port;
-  if (strncmp(address, "unix:", 5) == 0) return connect_unix(address + 5, timeout_ms);
-  errno = 0;
-  if (!host_port_split(host, &port, address)) return -1;
+  const char *path = host_port_path(address);
+  if (path) return connect_unix(path, timeout_ms);
 
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-  int unknown = getaddrinfo(host_port_node(host), port, &hints, &list);
+  struct addrinfo *list;
+  int unknown = host_port_find(&list, address);
   errno = 0;
   if (unknown != 0) return -1;
   int fd = -1;

@@ -16,17 +16,10 @@
 #include "common/cluster/host_port.h"
 #include "common/cluster/probe.h"
 
-static const char unix_prefix[] = "unix:";
-enum { UNIX_PREFIX_BYTES = sizeof(unix_prefix) - 1 };
-
-bool address_is_unix(const char *address) {
-  return strncmp(address, unix_prefix, UNIX_PREFIX_BYTES) == 0;
-}
-
 /* ---- unix:PATH */
 
 static enum status prepare_unix(const char *address, struct error *error) {
-  const char *path = address + UNIX_PREFIX_BYTES;
+  const char *path = host_port_path(address);
   size_t length = strlen(path), room = sizeof(((struct sockaddr_un *)0)->sun_path);
   if (length == 0 || length >= room)
     return status_fail(error, STATUS_INVALID,
@@ -61,7 +54,7 @@ static bool split(const char *address, char host[HOST_PORT_HOST_BYTES], const ch
 bool address_is_local(const char *address) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port;
-  if (address_is_unix(address) || !split(address, host, &port)) return true;
+  if (host_port_path(address) || !split(address, host, &port)) return true;
   return strncmp(host, "127.", 4) == 0 || !host_port_node(host) || strcmp(host, "::1") == 0;
 }
 
@@ -102,7 +95,7 @@ static int listen_at(const struct sockaddr *place, socklen_t bytes) {
 static enum status listen_unix(struct address_sockets *sockets, const char *address,
                                struct error *error) {
   struct sockaddr_un place = {.sun_family = AF_UNIX};
-  snprintf(place.sun_path, sizeof(place.sun_path), "%s", address + UNIX_PREFIX_BYTES);
+  snprintf(place.sun_path, sizeof(place.sun_path), "%s", host_port_path(address));
   int fd = listen_at((const struct sockaddr *)&place, sizeof(place));
   if (fd < 0)
     return status_fail(error, STATUS_INVALID,
@@ -159,11 +152,9 @@ static enum status listen_tcp(struct address_sockets *sockets, const char *addre
                               struct error *error) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port = "";
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found = NULL;
+  struct addrinfo *found = NULL;
   if (split(address, host, &port) && listen_everywhere(sockets, host, port)) return STATUS_OK;
-  int failure = split(address, host, &port)
-                    ? getaddrinfo(host_port_node(host), port, &hints, &found)
-                    : EAI_NONAME;
+  int failure = host_port_find(&found, address); /* whose port is a number: prepare_tcp */
   if (failure != 0)
     return status_fail(error, STATUS_INVALID, "listen address '%s': the host is unknown: %s",
                        address, gai_strerror(failure));
@@ -187,7 +178,7 @@ static enum status listen_tcp(struct address_sockets *sockets, const char *addre
 enum status address_listen(struct address_sockets *sockets, const char *address,
                            struct error *error) {
   sockets->count = sockets->port = 0;
-  bool is_unix = address_is_unix(address);
+  bool is_unix = host_port_path(address);
   enum status status = is_unix ? prepare_unix(address, error) : prepare_tcp(address, error);
   if (status != STATUS_OK) return status;
   return is_unix ? listen_unix(sockets, address, error) : listen_tcp(sockets, address, error);

@@ -16,8 +16,6 @@ struct address_sockets {
   int port; /* that was bound; 0 on a Unix socket */
 };
 
-bool address_is_unix(const char *address);
-
 /* Whether only this machine can reach it: a Unix socket, or a loopback address. */
 bool address_is_local(const char *address);
 

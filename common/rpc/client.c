@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/base/check.h"
-#include "common/rpc/address.h"
+#include "common/cluster/host_port.h"
 #include "common/rpc/core.h"
 #include "common/rpc/credentials_grpc.h"
 
@@ -59,7 +59,7 @@ struct rpc_call {
 /* The address as gRPC takes one: a URI, of which each byte has its own meaning. */
 static char *target_of(const char *address) {
   enum { ESCAPED_BYTES = 3 };
-  bool is_unix = address_is_unix(address);
+  bool is_unix = host_port_path(address);
   const char *scheme = is_unix ? "" : "dns:///";
   char *target = check_alloc(strlen(scheme) + ESCAPED_BYTES * strlen(address) + 1, 1);
   size_t length = strlen(strcpy(target, scheme));
@@ -81,7 +81,7 @@ static void open_channel(struct rpc_channel *channel) {
   grpc_channel_args view = core_args_view(&args);
   /* A Unix socket stays plain. */
   grpc_channel_credentials *security = credentials_client(
-      &channel->reading, address_is_unix(channel->address) ? NULL : channel->credentials);
+      &channel->reading, host_port_path(channel->address) ? NULL : channel->credentials);
   char *target = target_of(channel->address);
   channel->channel = grpc_channel_create(target, security, &view);
   free(target);

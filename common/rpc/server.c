@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/cluster/host_port.h"
 #include "common/rpc/acceptor.h"
 #include "common/rpc/address.h"
 #include "common/rpc/core.h"
@@ -237,7 +238,7 @@ enum status rpc_server_create(struct rpc_server **out, const struct rpc_server_c
   server->stopped = (struct op){stopped, server};
   server->server = create_server(config);
   server->port = sockets.port;
-  bool has_tls = credentials_have_tls(config->credentials) && !address_is_unix(config->address);
+  bool has_tls = credentials_have_tls(config->credentials) && !host_port_path(config->address);
   if (has_tls) {
     status = listen_with_tls(server, &sockets, config, error);
     if (status != STATUS_OK) {

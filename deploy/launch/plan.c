@@ -12,6 +12,7 @@
 #include "common/base/option_value.h"
 #include "common/base/process.h"
 #include "common/base/version.h"
+#include "common/cluster/host_port.h"
 #include "deploy/launch/run_folder.h"
 #include "envs/env_module.h"
 #include "envs/plugin.h"
@@ -65,7 +66,7 @@ static void choose_words(struct arguments *words) {
 
 enum status plan_check_listen(const char *listen, int64_t learners, struct error *error) {
   const char *colon = strrchr(listen, ':');
-  if (strncmp(listen, "unix:", 5) == 0) return STATUS_OK;
+  if (host_port_path(listen)) return STATUS_OK;
   if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
     return status_fail(error, STATUS_INVALID,
                        "--listen=%.200s is not HOST:PORT, [IPV6]:PORT or unix:PATH (for example "

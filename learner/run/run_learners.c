@@ -31,7 +31,7 @@ static enum status check(const struct run *run, struct error *error) {
   const struct learner_options *options = run->options;
   int learners = (int)options->learners, rank = (int)options->learner_rank;
   const char *colon = strrchr(options->listen, ':');
-  bool is_unix = strncmp(options->listen, "unix:", 5) == 0;
+  bool is_unix = host_port_path(options->listen);
   bool by_file = options->learners_file[0] != '\0', by_net = options->learners_at[0] != '\0';
   int ways = by_file + by_net + options->learners_mpi;
   if (rank >= learners || ways > 1 || (rank >= 0) != ways)

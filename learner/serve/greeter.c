@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/process.h"
+#include "common/cluster/host_port.h"
 #include "common/rpc/server.h"
 #include "envs/plugin.h"
 #include "learner/serve/refusals.h"
@@ -120,7 +121,7 @@ static void stop(struct rpc_server *server) {
 /* "HOST:0" */
 static bool has_open_port(const char *address) {
   const char *colon = strrchr(address, ':');
-  return strncmp(address, "unix:", 5) != 0 && colon && strspn(colon + 1, "0") == strlen(colon + 1);
+  return !host_port_path(address) && colon && strspn(colon + 1, "0") == strlen(colon + 1);
 }
 
 enum status greeter_wait(struct wire_join_request *first, const char *address,

@@ -60,11 +60,8 @@ enum outcome { GOES_ON, LINKED, FAILED };
 
 /* The caller's to free. NULL: `problem` says why. */
 static struct addrinfo *look_up(const char *address, char *problem, size_t bytes) {
-  char host[HOST_PORT_HOST_BYTES];
-  const char *port;
-  struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
-  CHECK(host_port_split(host, &port, address), "%s", address);
-  int unknown = getaddrinfo(host_port_node(host), port, &hints, &list);
+  struct addrinfo *list;
+  int unknown = host_port_find(&list, address);
   if (unknown == 0) return list;
   snprintf(problem, bytes, "its name is not known: %s", gai_strerror(unknown));
   return NULL;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/cluster/host_port.h"
+#include "tests/unit/support/bare_resolver.h"
 
 static void test_valid(void **state) {
   (void)state;
@@ -114,6 +115,30 @@ static void test_node(void **state) {
     assert_ptr_equal(host_port_node(others[i]), others[i]);
 }
 
+static void test_find(void **state) {
+  (void)state;
+  static const struct {
+    const char *address;
+    bool found;
+  } cases[] = {{"127.0.0.1:8686", true}, {"[::1]:8686", true},     {"localhost:8686", true},
+               {":8686", true},          {"no..such:8686", false}, {"[no..such]:8686", false},
+               {"nonsense", false}};
+  for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+    struct addrinfo *list;
+    bool found = host_port_find(&list, cases[i].address) == 0;
+    assert_int_equal(found, cases[i].found);
+    if (found) freeaddrinfo(list);
+  }
+}
+
+static void test_path(void **state) {
+  (void)state;
+  assert_string_equal(host_port_path("unix:/a:1"), "/a:1");
+  assert_string_equal(host_port_path("unix:"), "");
+  assert_null(host_port_path("unix"));
+  assert_null(host_port_path("a.unix:1"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_valid),
@@ -121,6 +146,8 @@ int main(void) {
       cmocka_unit_test(test_the_longest_host),
       cmocka_unit_test(test_split),
       cmocka_unit_test(test_node),
+      cmocka_unit_test(test_find),
+      cmocka_unit_test(test_path),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
