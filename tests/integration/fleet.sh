@@ -121,7 +121,7 @@ pass_if "status shows five hosts and the learner's figures" shows
 PATH=$work/no-locks:$PATH fleet status "$hosts" "--port=$port"
 pass_if "status does not take a lock that fails for one that is held" refused_with "$no_lock"
 PATH=$work/no-locks:$PATH fleet stop "$hosts" "--port=$port"
-not_stopped() { refused_with "$no_lock" && says "not stopped: 127.0.0.1" && one_each; }
+not_stopped() { refused_with "$no_lock" && says "not stopped: 127.0.0.1" && wait_for 10 one_each; }
 pass_if "and stop ends no process by it" not_stopped
 
 # ---- with a token and TLS, which nobody had to ask for
@@ -191,7 +191,7 @@ pass_if "so does one that somebody stops" wait_for 10 replaced
 pass_if "and plays" wait_for 20 full "$folder" 20 "$(metrics "$folder" | wc -l)"
 start "$hosts" cartpole vtrace "--port=$port"
 runs_already() {
-  ! ok && says "runs here already" && one_each
+  ! ok && says "runs here already" && wait_for 10 one_each
 }
 pass_if "the same fleet is not started twice" runs_already
 
@@ -217,7 +217,7 @@ pass_if "and all its environments play" wait_for 20 full runs/cartpole-vtrace-pl
 fleet stop 127.0.0.1,127.0.0.2 "--port=$other"
 stopped() { ok && printed 'result env=cartpole' && ! [ -e "base/.fleet/127.0.0.1-$other" ]; }
 pass_if "its logs are collected" stopped
-pass_if "the first one has not noticed" one_each
+pass_if "the first one has not noticed" wait_for 10 one_each
 
 # ---- a third one, with credentials of the user's own
 
