@@ -21,7 +21,8 @@
 
 /* The statistics of the targets so far and of those of a batch: their number (0: nothing changes),
  * their sum, the sum of their squared distances from their mean. The count stays at `most`, see
- * merge_moments, 0: of the batch alone; the deviation is at least `least`. */
+ * merge_moments, 0: of the batch alone; the deviation is at least `least`. One number alone has
+ * none: the one before it stays. */
 #define MEMBERS_OF_merge_targets(IN, OUT, SUM, CONSTANT)                                   \
   IN(steps, REAL) IN(total, REAL) IN(squares, REAL) IN(count, REAL) IN(mean, REAL)         \
   IN(deviation, REAL) OUT(next_count, REAL) OUT(next_mean, REAL) OUT(next_deviation, REAL) \
@@ -63,6 +64,9 @@ RULE_BODY(merge_targets) {
   struct statistics before = {count, mean, x->deviation * x->deviation};
   struct statistics next = joined(before, steps, batch_mean, x->squares, x->most);
   num deviation = deviation_of(next.variance, x->least);
+  /* As many steps have no deviation: one, where no others are remembered. */
+  num too_few = num_where_equal(next.count, zero, one, zero);
+  deviation = num_where_equal(x->steps, too_few, x->deviation, deviation);
   x->next_count = num_where_equal(x->steps, zero, x->count, next.count);
   x->next_mean = num_where_equal(x->steps, zero, x->mean, next.mean);
   x->next_deviation = num_where_equal(x->steps, zero, x->deviation, deviation);

@@ -155,6 +155,33 @@ static void statistics_of_a_batch_forget(void **state) {
   testing_each_device(check_batch_alone);
 }
 
+/* One step that counts has no deviation of its own: that of before stays, and its mean is it. */
+static void check_one_alone(struct testing *t) {
+  struct world w;
+  uint8_t flags[STEPS];
+  float target[STEPS];
+  const float before[] = {WINDOW, 50, 20}, expected[] = {0, 7, 20};
+  open_world(&w, t);
+  value_targets_of_batch(&w.targets, 1e-6f);
+  network_set_value_statistics(w.network, t->device, w.params,
+                               testing_upload(t, before, NETWORK_VALUE_STATISTICS), w.skipped);
+  for (int i = 0; i < STEPS; i++) target[i] = 7 + (float)i, flags[i] = i ? STEP_TRUNCATED : 0;
+  value_targets_measure(&w.targets, w.params, testing_upload(t, target, STEPS),
+                        testing_bytes(t, flags, sizeof flags), T, N);
+  float *got = testing_back(t, w.targets.next, NETWORK_VALUE_STATISTICS);
+  for (int k = 0; k < NETWORK_VALUE_STATISTICS; k++)
+    if (got[k] != expected[k])
+      fail_msg("%s: statistic %d is %g, not %g", t->device->description, k, (double)got[k],
+               (double)expected[k]);
+  free(got);
+  close_world(&w);
+}
+
+static void one_step_alone_keeps_the_deviation(void **state) {
+  (void)state;
+  testing_each_device(check_one_alone);
+}
+
 /* Of the advantages of one batch, whatever was before; a deviation that is not 0. */
 static void check_advantages(struct testing *t) {
   struct world w;
@@ -213,6 +240,7 @@ int main(void) {
       cmocka_unit_test(statistics_are_of_the_targets_that_count),
       cmocka_unit_test(borders_are_finite),
       cmocka_unit_test(statistics_of_a_batch_forget),
+      cmocka_unit_test(one_step_alone_keeps_the_deviation),
       cmocka_unit_test(advantages_have_their_own_deviation),
       cmocka_unit_test(without_statistics_the_unit_is_1),
   };
