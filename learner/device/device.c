@@ -41,8 +41,13 @@ static enum status set_precision(struct device *d, const char *name, const char 
   if (strcmp(name, "cpu") == 0 && strcmp(precision, "tf32") != 0)
     return device_cpu_use_bf16(d, automatic, error);
   if (automatic) return STATUS_OK;
-  return status_fail(error, STATUS_INVALID, "--precision=%s: device %s computes in its own",
-                     precision, name);
+  const char *own = strcmp(name, "cpu") == 0          ? "float32 or bf16"
+                    : strcmp(name, "ref_double") == 0 ? "float64"
+                                                      : "float32";
+  return status_fail(error, STATUS_INVALID,
+                     "--precision=%s: device %s computes in %s: give --precision=float32, or "
+                     "--device=cuda",
+                     precision, name, own);
 }
 
 enum status device_create_by(struct device **out, const struct device_options *options,

@@ -26,6 +26,23 @@ static void test_devices_by_name(void **state) {
   device_destroy(NULL);
 }
 
+static void test_unknown_precision(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *precision, *says;
+  } table[] = {{"cpu", "tf32", "--precision=tf32: device cpu computes in float32 or bf16: give"},
+               {"ref", "bf16", "device ref computes in float32: give --precision=float32"},
+               {"ref_double", "bf16", "device ref_double computes in float64: give"}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    struct device *d;
+    struct error error;
+    struct device_options options = {.name = table[i].name, .precision = table[i].precision};
+    assert_int_equal(device_create_by(&d, &options, &error), STATUS_INVALID);
+    assert_null(d);
+    assert_non_null(strstr(error.text, table[i].says));
+  }
+}
+
 static void test_unknown_name(void **state) {
   (void)state;
   struct device *d;
@@ -148,6 +165,7 @@ static void test_the_reward_input_is_clipped_or_raw(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_devices_by_name),
+      cmocka_unit_test(test_unknown_precision),
       cmocka_unit_test(test_unknown_name),
       cmocka_unit_test(test_kernel_set_by_environment),
       cmocka_unit_test(test_memory),
