@@ -499,7 +499,8 @@ enum status update_finish(struct update *update, struct update_stats *stats, str
   }
   update->state.steps -= num_passes(update) - applied;
   if (applied < num_passes(update)) forget_failure(update); /* of a pass that had no effect */
-  entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
+  if (stats->steps > 0) /* else the policy has no entropy here */
+    entropy_cost_adjust(&update->state.entropy, stats->losses.entropy, stats->learning_rate);
   if (update->state.adapts_rate) {
     const double *sum = stats->losses.sum;
     adapt_rate(&update->state, sum[update->algorithm->divergence_sum] / sum[LOSS_STEPS],

@@ -331,6 +331,27 @@ static void entropy_coefficient_follows_its_loss(void **state) {
   world_close(&w);
 }
 
+/* Such a batch has no mean entropy, neither 0 nor another one. */
+static void a_batch_in_which_no_step_counts_leaves_the_entropy_coefficient(void **state) {
+  (void)state;
+  struct world w = world_open("mlp", "ref");
+  struct host_batch host = fixture_host_batch(w.device, w.batch);
+  struct learner_options config = fixture_options();
+  config.algorithm.actor_critic.target_entropy = 0.7;
+  struct update *update = fixture_update(w.device, w.network, &config);
+  fixture_step(update, w.batch, 0);
+  update_save(update);
+  double before = *(double *)fixture_item(update, "update/entropy").data;
+  memset(host.batch->flags, STEP_TRUNCATED, STEPS);
+  host_batch_write(&host, w.device, w.batch);
+  assert_int_equal(fixture_step(update, w.batch, 0).steps, 0);
+  update_save(update);
+  assert_true(*(double *)fixture_item(update, "update/entropy").data == before);
+  update_destroy(update);
+  host_batch_destroy(&host);
+  world_close(&w);
+}
+
 static void entropy_cost_decays(void **state) {
   (void)state;
   static const struct {
@@ -701,6 +722,7 @@ int main(void) {
       cmocka_unit_test(masked_fields_do_not_count),
       cmocka_unit_test(several_steps_are_adam),
       cmocka_unit_test(learning_rate_ends_at_zero),
+      cmocka_unit_test(a_batch_in_which_no_step_counts_leaves_the_entropy_coefficient),
       cmocka_unit_test(entropy_cost_decays),
       cmocka_unit_test(entropy_approaches_its_target),
       cmocka_unit_test(entropy_coefficient_follows_its_loss),
