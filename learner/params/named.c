@@ -1,10 +1,14 @@
 #include "learner/params/named.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/check.h"
 #include "common/base/step.h"
+
+/* Of a parameter: e to that is still a number, and so is e to the opposite. */
+#define MOST_LOGARITHM 20.0f
 
 static const char network_prefix[] = "params/", own_prefix[] = "own/";
 
@@ -74,14 +78,17 @@ static bool ends_with(const char *name, const char *end) {
 }
 
 /* Of numbers that training can go on from: observations are within +-STEP_MAX_NUMBER, a variance
- * within its square. */
+ * within its square, and numbers are divided by a deviation. */
 static enum status check_numbers(const float *values, const struct checkpoint_item *item,
                                  struct error *error) {
   bool variance = ends_with(item->name, "/variance");
-  float most = variance ? STEP_MAX_NUMBER * STEP_MAX_NUMBER : STEP_MAX_NUMBER;
-  float least = variance || ends_with(item->name, "/count") || ends_with(item->name, "/deviation")
-                    ? 0
-                    : -most;
+  bool logarithm = ends_with(item->name, "/log_std") || ends_with(item->name, "/log_temperature");
+  float most = variance    ? STEP_MAX_NUMBER * STEP_MAX_NUMBER
+               : logarithm ? MOST_LOGARITHM
+                           : STEP_MAX_NUMBER;
+  float least = ends_with(item->name, "/deviation")           ? FLT_MIN
+                : variance || ends_with(item->name, "/count") ? 0
+                                                              : -most;
   for (size_t i = 0; i < numbers_of(item); i++)
     if (!(values[i] >= least && values[i] <= most))
       return status_fail(error, STATUS_INVALID,

@@ -10,9 +10,9 @@
 
 #include "learner/params/named.h"
 
-enum { P = 17 };
+enum { P = 19 };
 
-static float numbers[P] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+static float numbers[P] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19};
 static int64_t version = 9;
 
 static void make(struct named *named) {
@@ -23,17 +23,19 @@ static void make(struct named *named) {
       {"params/value/count", CHECKPOINT_FLOAT32, 1, {2}, numbers + 11, false},
       {"params/value/deviation", CHECKPOINT_FLOAT32, 1, {2}, numbers + 13, false},
       {"own/x/variance", CHECKPOINT_FLOAT32, 1, {2}, numbers + 15, false},
+      {"params/head/log_std", CHECKPOINT_FLOAT32, 1, {1}, numbers + 17, false},
+      {"own/log_temperature", CHECKPOINT_FLOAT32, 1, {1}, numbers + 18, false},
       {"adam/m/head/w", CHECKPOINT_FLOAT32, 2, {2, 3}, NULL, false},
       {CHECKPOINT_VERSION, CHECKPOINT_INT64, 1, {1}, &version, false},
   };
-  named_init(named, items, 8);
+  named_init(named, items, sizeof(items) / sizeof(items[0]));
 }
 
 static void names_are_those_of_checkpoints(void **state) {
   (void)state;
   struct named named;
   make(&named);
-  assert_int_equal(named.count, 6);
+  assert_int_equal(named.count, 8);
   assert_int_equal(named.numbers, P);
   assert_string_equal(named.item[0].name, "head/w");
   assert_string_equal(named.item[2].name, "own/critic/b");
@@ -85,7 +87,8 @@ static void what_does_not_fit_is_refused_with_its_reason(void **state) {
   (void)state;
   struct named named;
   const float nan[] = {1, NAN, 2}, infinite[] = {1, 2, INFINITY}, huge[] = {1e9f, -1e9f, -1.1e9f},
-              below[] = {0, -1}, scattered[] = {1e18f, 1.1e18f};
+              below[] = {0, -1}, scattered[] = {1e18f, 1.1e18f}, wide[] = {21}, cold[] = {-21},
+              none[] = {1, 0};
   const struct {
     const char *name;
     int rank, shape[2];
@@ -100,7 +103,13 @@ static void what_does_not_fit_is_refused_with_its_reason(void **state) {
       {"head/b", 1, {3}, infinite, "number 2 of array head/b is inf"},
       {"head/b", 1, {3}, huge, "number 2 of array head/b is -1.1e+09: it has to be within -1e+09"},
       {"value/count", 1, {2}, below, "number 1 of array value/count is -1: it has to be within 0"},
-      {"value/deviation", 1, {2}, below, "number 1 of array value/deviation is -1"},
+      {"value/deviation",
+       1,
+       {2},
+       none,
+       "number 1 of array value/deviation is 0: it has to be within 1.17549e-38"},
+      {"head/log_std", 1, {1}, wide, "head/log_std is 21: it has to be within -20 and 20"},
+      {"own/log_temperature", 1, {1}, cold, "own/log_temperature is -21: it has to be within -20"},
       {"own/x/variance", 1, {2}, below, "number 1 of array own/x/variance is -1"},
       {"own/x/variance", 1, {2}, scattered, "number 1 of array own/x/variance is 1.1e+18"},
       {"head/\n\x1b[2J", 1, {3}, numbers, "a name that is not printable"},
