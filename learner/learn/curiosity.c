@@ -267,7 +267,8 @@ static struct rule_row_in features_of(const struct sight *sight, enum which_netw
 static struct device_inputs inputs_from(const struct curiosity *self, const struct sight *sight,
                                         int t) {
   struct device_inputs from = sight->inputs;
-  from.observation = (const uint8_t *)(sight->observation + (size_t)(t * sight->N * self->F));
+  from.observation =
+      (const uint8_t *)(sight->observation + (size_t)t * (size_t)sight->N * (size_t)self->F);
   return from;
 }
 
