@@ -1,6 +1,7 @@
-/* exp, log, tanh and the logistic function of W numbers at once. NaN in, NaN out. The
- * coefficients are our own minimax fits (weighted least squares, iterated); test_cpu_math
- * measures the errors over the whole range. For cpu_kernels.c and its parts only. */
+/* exp, log, tanh and the logistic function of W numbers at once. NaN in, NaN out, but for log,
+ * which reads any bits as those of a positive normal number. The coefficients are our own minimax
+ * fits (weighted least squares, iterated); test_cpu_math measures the errors over the whole range.
+ * For cpu_kernels.c and its parts only. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_MATH_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_MATH_H
 
