@@ -35,26 +35,45 @@ static enum status check_serving(const struct learner_options *options, struct e
   return STATUS_OK;
 }
 
+static bool is_mlp(const struct learner_options *options) {
+  return strcmp(options->network, "mlp") == 0;
+}
+
+static bool is_of_images(const struct learner_options *options) {
+  return agents_list_has("impala_shallow|impala_deep|nature", options->network);
+}
+
+static bool is_of_vectors(const struct learner_options *options) {
+  return agents_list_has("mlp|lstm", options->network);
+}
+
 /* Options of parts that these networks do not have. */
-static const char *const parts[][3] = {
-    {"lstm_size", "mlp", "has no memory; --network=lstm has"},
-    {"hidden", "impala_shallow|impala_deep|nature", "has layers of its own"},
-    {"activation", "impala_shallow|impala_deep|nature", "has that of its own"}};
+static const struct {
+  const char *name;
+  bool (*is_lacking)(const struct learner_options *options);
+  const char *says;
+} parts[] = {{"lstm_size", is_mlp, "has no memory; --network=lstm has"},
+             {"hidden", is_of_images, "has layers of its own"},
+             {"activation", is_of_images, "has that of its own"},
+             {"normalize_images", is_of_vectors, "sees no images"}};
 enum { NUM_PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+static bool is_typed(const struct learner_options *options, const char *name) {
+  return options_given(&learner_options_table, options, name) &&
+         !options_of_file(&learner_options_table, options, name);
+}
 
 /* What was typed of these; a run's config.txt has them all. */
 static enum status check_parts(const struct learner_options *options, struct error *error) {
-  const struct option_table *table = &learner_options_table;
   for (int i = 0; i < NUM_PARTS; i++) {
-    const char *name = parts[i][0];
-    bool is_typed = options_given(table, options, name) && !options_of_file(table, options, name);
-    if (!is_typed || !agents_list_has(parts[i][1], options->network)) continue;
-    char *value = options_value_text(options_find(table, name), options);
-    bool is_none = strcmp(value, "0") == 0 || strcmp(value, "-1") == 0;
+    const char *name = parts[i].name;
+    if (!is_typed(options, name) || !parts[i].is_lacking(options)) continue;
+    char *value = options_value_text(options_find(&learner_options_table, name), options);
+    bool is_none = agents_list_has("0|-1|false", value);
     enum status status =
         is_none ? STATUS_OK
                 : status_fail(error, STATUS_INVALID, "--%s=%s: network %s %s: leave it out", name,
-                              value, options->network, parts[i][2]);
+                              value, options->network, parts[i].says);
     free(value);
     if (status != STATUS_OK) return status;
   }
@@ -138,10 +157,7 @@ static enum status check_foreign(const struct learner_options *options, struct e
   int count = 0;
   for (int i = 0; i < table->count; i++) {
     const struct option *option = &table->options[i];
-    if (!learner_option_is_foreign(option, options) ||
-        !options_given(table, options, option->name) ||
-        options_of_file(table, options, option->name))
-      continue;
+    if (!learner_option_is_foreign(option, options) || !is_typed(options, option->name)) continue;
     add_name(names, count++, option->name);
     agents_list_with(others, option);
   }
@@ -151,20 +167,67 @@ static enum status check_foreign(const struct learner_options *options, struct e
                      options->agent, others, count > 1 ? "them" : "it");
 }
 
-/* Whether --curiosity=none would ignore it. */
-static bool is_of_curiosity(const struct option *option, const struct learner_options *options) {
-  return !algorithm_is_curious(&options->algorithm) &&
-         strcmp(option->group, CURIOSITY_HEADING) == 0 && strcmp(option->name, "curiosity") != 0;
+/* ---- options of other choices */
+
+static bool has_no_replay(const struct learner_options *options) {
+  return !learner_options_replays(options);
 }
 
-static enum status check_curiosity(const struct learner_options *options, struct error *error) {
-  const struct option_table *table = &learner_options_table;
-  for (int i = 0; i < table->count; i++) {
-    const struct option *option = &table->options[i];
-    if (is_of_curiosity(option, options) && options_given(table, options, option->name) &&
-        !options_of_file(table, options, option->name))
-      return status_fail(error, STATUS_INVALID,
-                         "--%s is for --curiosity=rnd: give that, or leave it out", option->name);
+static bool is_curious(const struct learner_options *options) {
+  return algorithm_is_curious(&options->algorithm);
+}
+
+static bool adjusts_entropy(const struct learner_options *options) {
+  return options->algorithm.actor_critic.target_entropy >= 0;
+}
+
+static bool has_atoms(const struct learner_options *options) {
+  return options->atoms > 1;
+}
+
+static bool explores_linearly(const struct learner_options *options) {
+  return strcmp(options->exploration, "linear") == 0;
+}
+
+static bool is_adam(const struct learner_options *options) {
+  return strcmp(options->optimizer.name, "adam") == 0;
+}
+
+static bool is_rmsprop(const struct learner_options *options) {
+  return strcmp(options->optimizer.name, "rmsprop") == 0;
+}
+
+/* Options that are read with one choice of another. */
+static const struct choice {
+  const char *names;
+  bool (*is_made)(const struct learner_options *options);
+  const char *says;
+} choices[] = {
+    {"max_lag", has_no_replay, "--agent=vtrace|a2c|ppo"},
+    {"intrinsic_discount|intrinsic_weight|extrinsic_weight|predictor_share", is_curious,
+     "--curiosity=rnd"},
+    {"entropy_adjustment_speed", adjusts_entropy, "--target_entropy"},
+    {"value_low|value_high", has_atoms, "--atoms above 1"},
+    {"epsilon_end|epsilon_steps", explores_linearly, "--exploration=linear"},
+    {"adam_beta1|adam_beta2|adam_epsilon|adam_epsilon_hat", is_adam, "--optimizer=adam"},
+    {"rmsprop_decay|rmsprop_momentum|rmsprop_epsilon", is_rmsprop, "--optimizer=rmsprop"}};
+
+/* The choice that an option needs and that is not made, or NULL. */
+static const struct choice *choice_lacking(const struct option *option,
+                                           const struct learner_options *options) {
+  for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+    if (agents_list_has(choices[i].names, option->name))
+      return choices[i].is_made(options) ? NULL : &choices[i];
+  return NULL;
+}
+
+static enum status check_choices(const struct learner_options *options, struct error *error) {
+  for (int i = 0; i < learner_options_table.count; i++) {
+    const struct option *option = &learner_options_table.options[i];
+    const struct choice *choice = choice_lacking(option, options);
+    if (choice && is_typed(options, option->name))
+      return status_fail(error, STATUS_INVALID, "--%s is for %s: give that, or leave it out",
+                         option->name, choice->says);
   }
   return STATUS_OK;
 }
@@ -176,7 +239,7 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
   for (int i = 0; learner_options_learns(options) && i < table->count; i++) {
     const struct option *option = &table->options[i];
     if (!options_of_file(table, options, option->name)) continue;
-    if (is_of_curiosity(option, options)) options_reset(table, options, option);
+    if (choice_lacking(option, options)) options_reset(table, options, option);
     if (!learner_option_is_foreign(option, options)) continue;
     char *before = options_value_text(option, options);
     options_reset(table, options, option);
@@ -194,9 +257,8 @@ void learner_options_drop_foreign(struct learner_options *options, bool is_said)
 static void drop_parts(struct learner_options *options) {
   const struct option_table *table = &learner_options_table;
   for (int i = 0; i < NUM_PARTS; i++)
-    if (options_of_file(table, options, parts[i][0]) &&
-        agents_list_has(parts[i][1], options->network))
-      options_reset(table, options, options_find(table, parts[i][0]));
+    if (options_of_file(table, options, parts[i].name) && parts[i].is_lacking(options))
+      options_reset(table, options, options_find(table, parts[i].name));
 }
 
 /* ---- config.txt of earlier versions */
@@ -225,8 +287,8 @@ void learner_options_take_file(struct learner_options *options) {
   for (size_t i = 0; i < sizeof(also) / sizeof(also[0]); i++)
     is_whole = is_whole && options_given(&learner_options_table, options, also[i]);
   learner_options_drop_foreign(options, true);
-  drop_parts(options);
   const char *later = is_whole ? learner_options_keep_raw(options) : NULL;
+  drop_parts(options); /* by which normalize_images may no longer be there */
   if (later) log_info("--config: it is from before %s: off here", later);
   if (!is_whole || !learner_options_count_updates(options)) return;
   int64_t updates = options->algorithm.q_learning.target_update;
@@ -244,7 +306,7 @@ enum status learner_options_check(const struct learner_options *options, struct 
   status = learner_options_check_preset(options, error);
   if (status != STATUS_OK) return status;
   status = check_foreign(options, error);
-  if (status == STATUS_OK) status = check_curiosity(options, error);
+  if (status == STATUS_OK) status = check_choices(options, error);
   if (status != STATUS_OK || !learner_options_replays(options)) return status;
   status = check_windows(options, error);
   return status == STATUS_OK ? check_atoms(options, error) : status;

@@ -559,12 +559,28 @@ static void agents_replay_if_their_algorithms_do(void **state) {
   }
 }
 
+/* Options of a run of Catch, and a word of the error; NULL: there is none. */
+struct contradiction {
+  const char *set[4][2];
+  const char *word;
+};
+
+static void check_contradictions(const struct contradiction *table, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    struct learner_options options = options_of("catch");
+    struct error error = {.text = ""};
+    for (int k = 0; k < 4 && table[i].set[k][0]; k++)
+      set(&options, table[i].set[k][0], table[i].set[k][1]);
+    enum status status = learner_options_check(&options, &error);
+    assert_int_equal(status, table[i].word ? STATUS_INVALID : STATUS_OK);
+    if (table[i].word) assert_non_null(strstr(error.text, table[i].word));
+    options_deinit(&learner_options_table, &options);
+  }
+}
+
 static void contradictions_are_named(void **state) {
   (void)state;
-  const struct {
-    const char *set[4][2];
-    const char *word; /* NULL: there is none */
-  } table[] = {
+  static const struct contradiction table[] = {
       {{{"num_envs", "8"}, {"max_envs", "7"}}, "--max_envs=7 is less than --num_envs=8"},
       {{{"num_envs", "8"}, {"max_envs", "8"}}, NULL},
       {{{"checkpoint", "file"}}, "--checkpoint=file"},
@@ -628,16 +644,26 @@ static void contradictions_are_named(void **state) {
       {{{"agent", "dqn"}, {"network", "nature"}, {"frame_stack", "4"}, {"unroll_length", "2"}},
        NULL},
   };
-  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    struct learner_options options = options_of("catch");
-    struct error error = {.text = ""};
-    for (int k = 0; k < 4 && table[i].set[k][0]; k++)
-      set(&options, table[i].set[k][0], table[i].set[k][1]);
-    enum status status = learner_options_check(&options, &error);
-    assert_int_equal(status, table[i].word ? STATUS_INVALID : STATUS_OK);
-    if (table[i].word) assert_non_null(strstr(error.text, table[i].word));
-    options_deinit(&learner_options_table, &options);
-  }
+  check_contradictions(table, sizeof(table) / sizeof(table[0]));
+}
+
+static void what_another_choice_leaves_unread_is_refused(void **state) {
+  (void)state;
+  static const struct contradiction table[] = {
+      {{{"agent", "dqn"}, {"max_lag", "3"}}, "--max_lag is for --agent=vtrace|a2c|ppo: give that"},
+      {{{"agent", "a2c"}, {"max_lag", "3"}}, NULL},
+      {{{"rmsprop_momentum", "0.9"}}, "--rmsprop_momentum is for --optimizer=rmsprop"},
+      {{{"optimizer", "rmsprop"}, {"adam_beta1", "0.9"}}, "--adam_beta1 is for --optimizer=adam"},
+      {{{"optimizer", "rmsprop"}, {"rmsprop_momentum", "0.9"}}, NULL},
+      {{{"agent", "dqn"}, {"value_low", "0"}}, "--value_low is for --atoms above 1"},
+      {{{"entropy_adjustment_speed", "5"}}, "--entropy_adjustment_speed is for --target_entropy"},
+      {{{"entropy_adjustment_speed", "5"}, {"target_entropy", "0.5"}}, NULL},
+      {{{"agent", "dqn"}, {"exploration", "constant"}, {"epsilon_end", "0.1"}},
+       "--epsilon_end is for --exploration=linear"},
+      {{{"agent", "r2d2"}, {"epsilon_steps", "9"}}, "--epsilon_steps is for --exploration=linear"},
+      {{{"agent", "dqn"}, {"exploration", "linear"}, {"epsilon_steps", "9"}}, NULL},
+  };
+  check_contradictions(table, sizeof(table) / sizeof(table[0]));
 }
 
 static void actors_hold_as_many_environments_as_suits_them(void **state) {
@@ -695,6 +721,7 @@ int main(void) {
       cmocka_unit_test(the_page_has_the_defaults_of_agents_with_a_replay),
       cmocka_unit_test(agents_replay_if_their_algorithms_do),
       cmocka_unit_test(contradictions_are_named),
+      cmocka_unit_test(what_another_choice_leaves_unread_is_refused),
       cmocka_unit_test(options_of_agents_are_of_the_experiment),
       cmocka_unit_test(actors_hold_as_many_environments_as_suits_them),
   };

@@ -129,7 +129,8 @@ static void a_network_has_what_was_given_for_it(void **state) {
   static const char *const cases[][3] = {
       {"--network=mlp", "--lstm_size=8", "network mlp has no memory"},
       {"--network=nature", "--hidden=8", "network nature has layers of its own"},
-      {"--network=impala_deep", "--activation=relu", "network impala_deep has that of its own"}};
+      {"--network=impala_deep", "--activation=relu", "network impala_deep has that of its own"},
+      {"--network=lstm", "--normalize_images", "network lstm sees no images: leave it out"}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     assert_int_equal(read_words(cases[i][0], cases[i][1], NULL), STATUS_INVALID);
     if (!strstr(error.text, cases[i][2])) fail_msg("it says: %s", error.text);
@@ -137,9 +138,30 @@ static void a_network_has_what_was_given_for_it(void **state) {
   }
   assert_int_equal(read_words("--network=mlp", "--lstm_size=0", NULL), STATUS_OK);
   forget();
+  assert_int_equal(read_words("--network=mlp", "--no_normalize_images", NULL), STATUS_OK);
+  forget();
   assert_int_equal(read_words("--lstm_size=8", NULL), STATUS_OK);
   assert_int_equal(learner_options_choose_network(&options, false, &error), STATUS_OK);
   assert_string_equal(options.network, "lstm");
+}
+
+/* A run that was made when they were accepted goes on; a new one with its file has another
+ * choice. */
+static void options_of_another_choice_in_a_config_are_dropped(void **state) {
+  (void)state;
+  char config[160];
+  snprintf(config, sizeof(config), "--config=%s/config.txt", folder);
+  assert_int_equal(read_words(logdir, "--adam_beta1=0.5", NULL), STATUS_OK);
+  options.optimizer.rmsprop_momentum = 0.5;
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(logdir, "--resume", NULL), STATUS_OK);
+  assert_string_equal(differences, "");
+  assert_true(options.optimizer.adam_beta1 == 0.5);
+  assert_true(options.optimizer.rmsprop_momentum == 0);
+  forget();
+  assert_int_equal(read_words(config, "--optimizer=rmsprop", NULL), STATUS_OK);
+  assert_true(options.optimizer.adam_beta1 == 0.9);
 }
 
 static void a_resumed_run_adjusts_its_entropy_as_before(void **state) {
@@ -326,7 +348,7 @@ static void observations_of_a_run_of_before_stay_as_they_are(void **state) {
 
 static void images_of_a_run_of_before_stay_as_they_are(void **state) {
   (void)state;
-  assert_int_equal(read_words(logdir, "--agent=ppo", NULL), STATUS_OK);
+  assert_int_equal(read_words(logdir, "--agent=ppo", "--network=nature", NULL), STATUS_OK);
   assert_true(options.normalize_images);
   assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
   forget();
@@ -504,6 +526,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
+      cmocka_unit_test_setup_teardown(options_of_another_choice_in_a_config_are_dropped, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_can_leave_its_curiosity_out, setup, teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_adjusts_its_entropy_as_before, setup, teardown),
       cmocka_unit_test_setup_teardown(another_budget_moves_what_decays_over_it, setup, teardown),
