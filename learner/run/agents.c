@@ -76,6 +76,12 @@ int learner_options_default_lstm_size(const struct learner_options *options) {
   return network ? network->lstm_size : 0;
 }
 
+bool learner_options_remembers(const struct learner_options *options) {
+  if (options->lstm_size >= 0) return options->lstm_size > 0;
+  const struct network_row *network = network_of(options);
+  return !network || network->lstm_size > 0;
+}
+
 static bool has_heading(const struct agent *agent, const struct option *option) {
   return agent->options[0] && agents_list_has(agent->options, option->group);
 }

@@ -23,4 +23,7 @@ bool learner_options_chooses_network(const struct learner_options *options);
 /* --lstm_size that is left to the network's kind. */
 int learner_options_default_lstm_size(const struct learner_options *options);
 
+/* Whether its network has a memory, as far as that is known: --network=auto may choose one. */
+bool learner_options_remembers(const struct learner_options *options);
+
 #endif

@@ -47,12 +47,17 @@ static bool is_of_vectors(const struct learner_options *options) {
   return agents_list_has("mlp|lstm", options->network);
 }
 
+static bool lacks_memory(const struct learner_options *options) {
+  return !learner_options_remembers(options);
+}
+
 /* Options of parts that these networks do not have. */
 static const struct {
   const char *name;
   bool (*is_lacking)(const struct learner_options *options);
   const char *says;
 } parts[] = {{"lstm_size", is_mlp, "has no memory; --network=lstm has"},
+             {"burn_in", lacks_memory, "has no memory (--lstm_size=0)"},
              {"hidden", is_of_images, "has layers of its own"},
              {"activation", is_of_images, "has that of its own"},
              {"normalize_images", is_of_vectors, "sees no images"}};

@@ -390,6 +390,13 @@ static void choose_exploration(struct learner_options *options) {
     set(options, "epsilon_start", "1");
 }
 
+/* Nothing is to be brought up to date by longer windows. */
+static void burn_in_of_memory(struct learner_options *options) {
+  if (!learner_options_remembers(options) &&
+      !options_given(&learner_options_table, options, "burn_in"))
+    options->algorithm.q_learning.burn_in = 0;
+}
+
 void learner_options_apply_preset(struct learner_options *options) {
   struct options_given given = options->given; /* rows that are set count only here */
   /* Typed or not: */
@@ -408,6 +415,7 @@ void learner_options_apply_preset(struct learner_options *options) {
   if (!learner_options_chooses_network(options)) apply_network_defaults(options);
   options->given = given;
   explore_in_time(options); /* whatever a row says */
+  burn_in_of_memory(options);
 }
 
 void learner_options_choose_for_continuous(struct learner_options *options) {
@@ -445,6 +453,7 @@ enum status learner_options_choose_network(struct learner_options *options, bool
   apply_network_defaults(options);
   if (has_image) set_all(options, "epochs=fits");
   options->given = given;
+  burn_in_of_memory(options);
   return learner_options_check_network(options, error);
 }
 

@@ -145,6 +145,30 @@ static void a_network_has_what_was_given_for_it(void **state) {
   assert_string_equal(options.network, "lstm");
 }
 
+/* By default, and of a file; what is typed is refused. */
+static void windows_have_a_burn_in_where_there_is_memory(void **state) {
+  (void)state;
+  char config[160];
+  snprintf(config, sizeof(config), "--config=%s/config.txt", folder);
+  assert_int_equal(read_words("--agent=r2d2", "--network=mlp", NULL), STATUS_OK);
+  assert_int_equal(options.algorithm.q_learning.burn_in, 0);
+  forget();
+  assert_int_equal(read_words("--agent=r2d2", "--network=mlp", "--burn_in=5", NULL),
+                   STATUS_INVALID);
+  assert_non_null(strstr(error.text, "--burn_in=5: network mlp has no memory (--lstm_size=0)"));
+  forget();
+  assert_int_equal(read_words("--agent=r2d2", "--lstm_size=0", NULL), STATUS_OK);
+  assert_int_equal(learner_options_choose_network(&options, true, &error), STATUS_OK);
+  assert_int_equal(options.algorithm.q_learning.burn_in, 0);
+  forget();
+  assert_int_equal(read_words(logdir, "--agent=r2d2", "--network=lstm", NULL), STATUS_OK);
+  assert_int_equal(options.algorithm.q_learning.burn_in, 40);
+  assert_int_equal(run_options_write(&options, folder, &error), STATUS_OK);
+  forget();
+  assert_int_equal(read_words(config, "--network=mlp", NULL), STATUS_OK);
+  assert_int_equal(options.algorithm.q_learning.burn_in, 0);
+}
+
 /* A run that was made when they were accepted goes on; a new one with its file has another
  * choice. */
 static void options_of_another_choice_in_a_config_are_dropped(void **state) {
@@ -526,6 +550,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_resumed_synchronous_run_follows_its_environments, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_keeps_its_network, setup, teardown),
+      cmocka_unit_test_setup_teardown(windows_have_a_burn_in_where_there_is_memory, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(options_of_another_choice_in_a_config_are_dropped, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(a_resumed_run_can_leave_its_curiosity_out, setup, teardown),
