@@ -12,18 +12,10 @@ static int draws(const struct space *space) {
   return space_num_choices(&space->choices);
 }
 
-static struct rule_row_in logits(const struct network_outputs *out) {
-  return (struct rule_row_in){.x = out->head, .stride = out->stride};
-}
-
-static struct rule_run rows_of(const struct network_outputs *out, int B) {
-  return (struct rule_run){.rows = (size_t)B, .A = out->size};
-}
-
 static void choose(struct device *device, void *action, float *statistics,
                    const struct network_outputs *out, const struct policy_rows *rows, int B) {
-  const struct categorical_sample_rule rule = {.run = rows_of(out, B),
-                                               .logits = logits(out),
+  const struct categorical_sample_rule rule = {.run = {.rows = (size_t)B, .A = out->size},
+                                               .logits = {.x = out->head, .stride = out->stride},
                                                .choices = *out->choices,
                                                .uniform = rows->uniform,
                                                .action = action,
@@ -33,8 +25,8 @@ static void choose(struct device *device, void *action, float *statistics,
 
 static void evaluate(struct device *device, real *log_prob, real *entropy,
                      const struct network_outputs *out, const void *action, int B) {
-  const struct categorical_evaluate_rule rule = {.run = rows_of(out, B),
-                                                 .logits = logits(out),
+  const struct categorical_evaluate_rule rule = {.run = {.rows = (size_t)B, .A = out->size},
+                                                 .logits = {.x = out->head, .stride = out->stride},
                                                  .choices = *out->choices,
                                                  .action = action,
                                                  .log_prob = log_prob,
@@ -44,8 +36,8 @@ static void evaluate(struct device *device, real *log_prob, real *entropy,
 
 static void backward(struct device *device, real *d_head, const struct network_outputs *out,
                      const void *action, const real *d_log_prob, const real *d_entropy, int B) {
-  const struct categorical_backward_rule rule = {.run = rows_of(out, B),
-                                                 .logits = logits(out),
+  const struct categorical_backward_rule rule = {.run = {.rows = (size_t)B, .A = out->size},
+                                                 .logits = {.x = out->head, .stride = out->stride},
                                                  .choices = *out->choices,
                                                  .action = action,
                                                  .d_log_prob = d_log_prob,

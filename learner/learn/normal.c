@@ -11,10 +11,6 @@ static int numbers(const struct space *space) {
 }
 
 /* Columns of the head: means, the value, log standard deviations. */
-static struct rule_row_in means(const struct network_outputs *out) {
-  return (struct rule_row_in){.x = out->head, .stride = out->stride};
-}
-
 static size_t log_std_column(const struct network_outputs *out) {
   return (size_t)(out->stride - out->size);
 }
@@ -24,14 +20,10 @@ static struct rule_row_in log_stds(const struct device *device, const struct net
                               .stride = out->stride};
 }
 
-static struct rule_run rows_of(const struct network_outputs *out, int B) {
-  return (struct rule_run){.rows = (size_t)B, .A = out->size};
-}
-
 static void choose(struct device *device, void *action, float *statistics,
                    const struct network_outputs *out, const struct policy_rows *rows, int B) {
-  const struct normal_sample_rule rule = {.run = rows_of(out, B),
-                                          .mean = means(out),
+  const struct normal_sample_rule rule = {.run = {.rows = (size_t)B, .A = out->size},
+                                          .mean = {.x = out->head, .stride = out->stride},
                                           .log_std = log_stds(device, out),
                                           .uniform = rows->uniform,
                                           .action = action,
@@ -41,8 +33,8 @@ static void choose(struct device *device, void *action, float *statistics,
 
 static void evaluate(struct device *device, real *log_prob, real *entropy,
                      const struct network_outputs *out, const void *action, int B) {
-  const struct normal_evaluate_rule rule = {.run = rows_of(out, B),
-                                            .mean = means(out),
+  const struct normal_evaluate_rule rule = {.run = {.rows = (size_t)B, .A = out->size},
+                                            .mean = {.x = out->head, .stride = out->stride},
                                             .log_std = log_stds(device, out),
                                             .action = action,
                                             .log_prob = log_prob,
@@ -53,8 +45,8 @@ static void evaluate(struct device *device, real *log_prob, real *entropy,
 static void backward(struct device *device, real *d_head, const struct network_outputs *out,
                      const void *action, const real *d_log_prob, const real *d_entropy, int B) {
   const struct normal_backward_rule rule = {
-      .run = rows_of(out, B),
-      .mean = means(out),
+      .run = {.rows = (size_t)B, .A = out->size},
+      .mean = {.x = out->head, .stride = out->stride},
       .log_std = log_stds(device, out),
       .action = action,
       .d_log_prob = d_log_prob,

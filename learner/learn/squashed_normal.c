@@ -15,23 +15,15 @@ static int numbers(const struct space *space) {
   return space->box;
 }
 
-static struct rule_row_in mean(const struct network_outputs *out) {
-  return (struct rule_row_in){.x = out->head, .stride = out->stride};
-}
-
 static struct rule_row_in log_std(struct device *device, const struct network_outputs *out) {
   size_t column = (size_t)out->size / 2;
   return (struct rule_row_in){.x = device_at(device, out->head, column), .stride = out->stride};
 }
 
-static struct rule_run rows_of(const struct network_outputs *out, int B) {
-  return (struct rule_run){.rows = (size_t)B, .A = out->size / 2};
-}
-
 static void choose(struct device *device, void *action, float *statistics,
                    const struct network_outputs *out, const struct policy_rows *rows, int B) {
-  const struct squashed_sample_rule rule = {.run = rows_of(out, B),
-                                            .mean = mean(out),
+  const struct squashed_sample_rule rule = {.run = {.rows = (size_t)B, .A = out->size / 2},
+                                            .mean = {.x = out->head, .stride = out->stride},
                                             .log_std = log_std(device, out),
                                             .uniform = rows->uniform,
                                             .action = action,
@@ -43,8 +35,8 @@ static void chosen_backward(struct device *device, real *d_head, const struct ne
                             const struct policy_rows *rows, const real *d_action, int stride,
                             const real *d_log_prob, int B) {
   const struct squashed_backward_rule rule = {
-      .run = rows_of(out, B),
-      .mean = mean(out),
+      .run = {.rows = (size_t)B, .A = out->size / 2},
+      .mean = {.x = out->head, .stride = out->stride},
       .log_std = log_std(device, out),
       .uniform = rows->uniform,
       .d_action = {.x = d_action, .stride = stride},
