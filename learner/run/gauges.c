@@ -129,10 +129,6 @@ struct gauges {
   bool has_warned; /* of numbers beyond these */
 };
 
-static bool replays(const struct run *run) {
-  return run->agent->pace == REPLAYED;
-}
-
 static bool has_own_memory(const struct run *run) {
   return !run->inference_device->ops->unified;
 }
@@ -142,7 +138,7 @@ void gauges_create(struct run *run) {
   struct gauges *gauges = run->gauges = check_alloc(1, sizeof(*gauges));
 #define MAKE(member, kind, name, help) gauges->member = metrics_##kind(metrics, name, help);
   GAUGES(MAKE)
-  if (replays(run)) {
+  if (run_replays(run)) {
     REPLAY_GAUGES(MAKE)
   }
   if (run->policy->action_values) {
@@ -162,7 +158,7 @@ void gauges_create(struct run *run) {
       metrics_counter(metrics, "inference/batches", "inference batches that ran");
 #define MAKE(place, name, help) run->place = metrics_histogram(metrics, name, help);
   HISTOGRAMS(MAKE)
-  if (replays(run)) {
+  if (run_replays(run)) {
     REPLAY_HISTOGRAMS(MAKE)
   }
 #undef MAKE

@@ -77,6 +77,15 @@ struct run {
   char played[CHECKPOINT_PATH_BYTES]; /* the checkpoint that was loaded; "": none */
 };
 
+/* Acting waits for every update. */
+static inline bool run_is_synchronous(const struct run *run) {
+  return run->agent->pace == SYNCHRONOUS;
+}
+
+static inline bool run_replays(const struct run *run) {
+  return run->agent->pace == REPLAYED;
+}
+
 /* Called from other threads; both only wake main's loop. */
 struct run_callbacks {
   void (*on_stop)(void *context);

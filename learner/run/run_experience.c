@@ -12,20 +12,12 @@
 
 /* ---- pages */
 
-static bool is_synchronous(const struct run *run) {
-  return run->agent->pace == SYNCHRONOUS;
-}
-
-static bool replays(const struct run *run) {
-  return run->agent->pace == REPLAYED;
-}
-
 static bool spills(const struct run *run) {
   return strcmp(run->options->observation_memory, "host") == 0;
 }
 
 bool run_updates_overlap(const struct run *run) {
-  bool waits = run->options->deterministic || is_synchronous(run) || run->peers;
+  bool waits = run->options->deterministic || run_is_synchronous(run) || run->peers;
   return run->trainer_device->ops->asynchronous && !waits;
 }
 
@@ -36,7 +28,7 @@ int run_most_rows(const struct run *run) {
 /* Where windows are short, a page of a replay holds several: a page costs some hundred bytes. */
 static int page_steps(const struct run *run, int stride) {
   enum { LEAST = 32 };
-  if (!replays(run) || stride >= LEAST) return stride;
+  if (!run_replays(run) || stride >= LEAST) return stride;
   return (LEAST + stride - 1) / stride * stride;
 }
 
@@ -46,12 +38,12 @@ static struct pages_config pages_of(const struct run *run) {
   struct pages_config pages = {.num_slots = run->num_train_slots,
                                .page_steps = page_steps(run, stride),
                                .shape = run->shape,
-                               .phase = is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
+                               .phase = run_is_synchronous(run) ? PAGES_TOGETHER : PAGES_STAGGERED,
                                .spills = spills(run),
                                .spare_rows = memory_spare_rows(run->num_eval_slots, &run->shape),
                                .stride = stride,
                                .window_steps = learner_options_window_steps(run->options),
-                               .replays = replays(run)};
+                               .replays = run_replays(run)};
   pages.num_pages = pages_needed(&pages);
   return pages;
 }
@@ -340,7 +332,7 @@ static enum status plan_replay(struct run *run, struct error *error) {
 enum status run_plan_experience(struct run *run, struct error *error) {
   if (!run->trains) return check_memory(run, error);
   run->plan.pages = pages_of(run);
-  return replays(run) ? plan_replay(run, error) : check_memory(run, error);
+  return run_replays(run) ? plan_replay(run, error) : check_memory(run, error);
 }
 
 /* ---- sources */
@@ -351,7 +343,7 @@ static struct source *make_fifo(struct run *run) {
                              .N = learner_options_batch_size(options),
                              .shape = run->shape,
                              .max_lag = options->max_lag,
-                             .synchronous = is_synchronous(run),
+                             .synchronous = run_is_synchronous(run),
                              .lent_at_once = run_updates_overlap(run) ? 2 : 1,
                              .give_wait_us = run->fifo_wait_us,
                              .take_wait_us = run->trainer_wait_us};
@@ -420,5 +412,5 @@ static struct source *make_replay(struct run *run) {
 
 void run_make_experience(struct run *run) {
   run->pages = pages_create(run->inference_device, &run->plan.pages);
-  run->source = replays(run) ? make_replay(run) : make_fifo(run);
+  run->source = run_replays(run) ? make_replay(run) : make_fifo(run);
 }

@@ -42,7 +42,7 @@ static enum status check(const struct run *run, struct error *error) {
         "--learners_file; or --learners_mpi alone",
         rank, learners, options->learners_file, options->learners_at,
         options->learners_mpi ? ", --learners_mpi" : "");
-  if (!run->agent->algorithm || run->agent->pace == REPLAYED)
+  if (!run->agent->algorithm || run_replays(run))
     return status_fail(error, STATUS_INVALID,
                        "--learners=%d with --agent=%s: several learners train agents without a "
                        "replay only: vtrace, a2c and ppo",

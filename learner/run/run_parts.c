@@ -59,7 +59,7 @@ static enum status make_devices(struct run *run, struct error *error) {
   device.urgent = false;
   if (status == STATUS_OK) status = device_create_by(&run->trainer_device, &device, error);
   if (status == STATUS_OK && run->trains) share_updates(run->trainer_device, device.name, options);
-  bool saves = run->trains && run->agent->pace == REPLAYED && options->checkpoint_replay;
+  bool saves = run->trains && run_replays(run) && options->checkpoint_replay;
   if (status == STATUS_OK && saves) status = device_create_by(&run->saver_device, &device, error);
   return status;
 }
@@ -171,22 +171,18 @@ enum status run_make_training(struct run *run, const struct run_callbacks *callb
 
 /* ---- serving */
 
-static bool is_synchronous(const struct run *run) {
-  return run->agent->pace == SYNCHRONOUS;
-}
-
 /* A client that others do not wait for is out of step from then on, and so are the windows of its
  * environments: a synchronous algorithm puts up with more. */
 static int64_t late_min_us(const struct run *run) {
   enum { PATIENT_US = 1000 * 1000 };
-  return is_synchronous(run) ? PATIENT_US : 0;
+  return run_is_synchronous(run) ? PATIENT_US : 0;
 }
 
 /* Environments of a synchronous algorithm step together. */
 static int target_rows(const struct run *run) {
   const struct learner_options *options = run->options;
   if (options->target_rows) return (int)options->target_rows;
-  return is_synchronous(run) ? (int)options->num_envs : 0;
+  return run_is_synchronous(run) ? (int)options->num_envs : 0;
 }
 
 /* Where a GPU computes, a message costs its copying, which threads share (docs/gpu.md). */
@@ -201,7 +197,7 @@ int run_num_queues(const struct run *run, long cores) {
 
 /* Where inference waits for updates, a batch must not have begun before. */
 static int batches_at_a_time(const struct run *run) {
-  bool waits = run->options->deterministic || is_synchronous(run);
+  bool waits = run->options->deterministic || run_is_synchronous(run);
   return run->inference_device->ops->asynchronous && !waits ? BATCHER_MAX_RUNNING : 1;
 }
 
@@ -266,7 +262,7 @@ void run_make_serving(struct run *run) {
       .greedy_eval = strcmp(options->policy, "greedy") == 0,
       .exploration = run->exploration,
       .lockstep = options->deterministic,
-      .waits_for_updates = options->deterministic || is_synchronous(run),
+      .waits_for_updates = options->deterministic || run_is_synchronous(run),
       .first_batch = restarts << 20,
       .running = batcher.running,
       .count_eval_steps = run->evaluates};
