@@ -5,12 +5,12 @@
  *
  * MEMBERS_OF_name: IN(member, TYPE) and OUT(member, TYPE), an array (rows), or of several numbers
  * for each row; SUM(NUMBER, member), NUMBER its place behind SUM_STEPS, the driver's: how many
- * steps count; CONSTANT(member), a float; in this order. TYPE: REAL, FLOAT, INT (int32), ROW: run.A
- * reals for each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A floats, dense;
- * CHOSEN: an int32 for each choice of `choices`, whose type is CHOICES, a struct space_choices; of
- * inputs also DRAWS: a float for each of these, ONE: a real for all rows, WINDOW: a float (N) for
- * the steps of each window; of outputs also EVERY: a float, so many apart. The list becomes struct
- * name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
+ * steps count; CONSTANT(member), a float; in this order. TYPE: REAL, FLOAT, ROW: run.A reals for
+ * each row, AT: one real anywhere (struct rule_row_in), FLOATS: run.A floats, dense; CHOSEN: an
+ * int32 for each choice of `choices`, whose type is CHOICES, a struct space_choices; of inputs
+ * also DRAWS: a float for each of these, ONE: a real for all rows, WINDOW: a float (N) for the
+ * steps of each window; of outputs also INT: an int32, EVERY: a float, so many apart. The list
+ * becomes struct name_rule, the arguments of run_rule, and struct name_numbers (bodies.inc).
  * Upstream: learner/device, learner/learn. Thread: any (constants). */
 #ifndef ACORN_LEARNER_RULES_RULES_H
 #define ACORN_LEARNER_RULES_RULES_H
@@ -70,7 +70,6 @@ struct rule_every {
 
 #define RULE_IN_REAL const real *
 #define RULE_IN_FLOAT const float *
-#define RULE_IN_INT const int32_t *
 #define RULE_IN_ONE const real *
 #define RULE_IN_FLOATS const float *
 #define RULE_IN_ROW struct rule_row_in

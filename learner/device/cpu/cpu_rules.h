@@ -188,7 +188,6 @@ INLINE vf windows_read(const float *x, size_t i, int N, int lanes) {
 
 #define LOAD_REAL(x) load_some((const float *)(x) + i, lanes)
 #define LOAD_FLOAT(x) load_some((x) + i, lanes)
-#define LOAD_INT(x) __builtin_convertvector(load_int_some((x) + i, lanes), vf)
 #define LOAD_ONE(x) splat(*(const float *)(x))
 #define LOAD_WINDOW(x) windows_read(x, i, rule->run.N, lanes)
 #define LOAD_ROW(row) rows_read(&room, &rule->run, &(row), &g)

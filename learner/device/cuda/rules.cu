@@ -103,7 +103,6 @@ DEVICE float scale_of(const struct rule_run &run) {
 
 #define LOAD_REAL(x) ((const float *)(x))[i]
 #define LOAD_FLOAT(x) (x)[i]
-#define LOAD_INT(x) (float)(x)[i]
 #define LOAD_ONE(x) ((const float *)(x))[0]
 #define LOAD_WINDOW(x) (x)[i % (size_t)rule.run.N]
 #define LOAD_ROW(row) \

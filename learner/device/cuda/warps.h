@@ -33,9 +33,4 @@ DEVICE float warp_sum_so_far(float x) {
   return x;
 }
 
-/* Out of range counts as 0. */
-DEVICE int in_range(int32_t action, int A) {
-  return action >= 0 && action < A ? action : 0;
-}
-
 #endif

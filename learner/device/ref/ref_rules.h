@@ -58,7 +58,6 @@ static REAL rule_scale(const struct rule_run *run) {
 
 #define LOAD_REAL(x) (((const REAL *)(x))[i])
 #define LOAD_FLOAT(x) ((REAL)((x)[i]))
-#define LOAD_INT(x) ((REAL)((x)[i]))
 #define LOAD_ONE(x) (((const REAL *)(x))[0])
 #define LOAD_WINDOW(x) ((REAL)((x)[i % (size_t)rule->run.N]))
 #define LOAD_ROW(row) \
