@@ -146,8 +146,7 @@ void actor_critic_backward(struct actor_critic *self, real *gradient, const real
                          self->d_entropy, steps);
   self->device->ops->copy_rows(self->device, device_at(self->device, self->d_head, value_of(out)),
                                out->stride, self->d_value, 1, steps, 1);
-  network_backward(self->workspace, gradient, params, self->d_head, batch->state, inputs, self->T,
-                   self->N);
+  network_backward(self->workspace, gradient, params, self->d_head, inputs, self->T, self->N);
 }
 
 void actor_critic_gradient(void *self_, real *gradient, const struct parameters *params,

@@ -344,8 +344,8 @@ static void backward(struct curiosity *self, struct sight *sight, real *gradient
                      const real *params, enum which_network which, real *d_head) {
   const struct device_inputs from = inputs_from(self, sight, which == VALUE ? 0 : 1);
   network_backward(sight->workspace[which], device_at(self->device, gradient, self->at[which]),
-                   device_at_const(self->device, params, self->at[which]), d_head, NULL, &from,
-                   self->T, sight->N);
+                   device_at_const(self->device, params, self->at[which]), d_head, &from, self->T,
+                   sight->N);
 }
 
 void curiosity_gradient(struct curiosity *self, real *gradient, real *sums, const real *params,

@@ -403,8 +403,7 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
                          self->d_entropy, T * n);
   device->ops->copy_rows(device, device_at(device, self->d_head, (size_t)out.size), out.stride,
                          self->d_value, 1, T * n, 1);
-  network_backward(self->workspace, gradient, params->online, self->d_head, part->state, &of_part,
-                   T, n);
+  network_backward(self->workspace, gradient, params->online, self->d_head, &of_part, T, n);
   const struct curiosity_part curious = {.row = order_of(self, pass),
                                          .flags = part->flags,
                                          .inputs = &of_part,

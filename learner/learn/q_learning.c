@@ -189,8 +189,7 @@ static void gradient(void *self_, real *gradient, const struct parameters *param
   real *sums = device_at(self->device, gradient, self->P);
   q_loss_run(self->loss, self->d_head, self->td, batch->priority.memory, sums, &losses);
   measure_delta(self, sums, &online, params->online, batch, inputs);
-  network_backward(self->online, gradient, params->online, self->d_head, state, &unroll, self->T,
-                   self->N);
+  network_backward(self->online, gradient, params->online, self->d_head, &unroll, self->T, self->N);
 }
 
 static void complete(const void *self, struct losses *losses, const struct schedule *schedule) {

@@ -320,9 +320,8 @@ static void critic_backward(struct sac *self, struct critic *critic, real *gradi
   struct device *device = self->device;
   const real *own = device_at_const(device, params->online, critic->at);
   network_backward(critic->taken, device_at(device, gradient, critic->at), own, critic->d_taken,
-                   NULL, inputs, self->T, self->N);
-  network_backward(critic->chosen, self->unwanted, own, critic->d_chosen, NULL, inputs, self->T,
-                   self->N);
+                   inputs, self->T, self->N);
+  network_backward(critic->chosen, self->unwanted, own, critic->d_chosen, inputs, self->T, self->N);
 }
 
 static void policy_backward(struct sac *self, real *gradient, const struct network_outputs *out,
@@ -339,8 +338,7 @@ static void policy_backward(struct sac *self, real *gradient, const struct netwo
   self->policy->chosen_backward(device, self->d_head, out, &rows,
                                 device_at(device, d_inputs, (size_t)(I - self->A)), I,
                                 self->d_log_prob, steps);
-  network_backward(self->actor, gradient, params->online, self->d_head, NULL, inputs, self->T,
-                   self->N);
+  network_backward(self->actor, gradient, params->online, self->d_head, inputs, self->T, self->N);
 }
 
 static void temperature_gradient(struct sac *self, real *gradient, real *sums) {

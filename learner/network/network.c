@@ -338,9 +338,7 @@ void network_forward(struct network_workspace *workspace, struct network_outputs
 }
 
 void network_backward(struct network_workspace *workspace, real *grads, const real *params,
-                      real *dhead, const real *state_in, const struct device_inputs *inputs, int T,
-                      int N) {
-  (void)state_in; /* forward kept its own copy */
+                      real *dhead, const struct device_inputs *inputs, int T, int N) {
   const struct network *network = workspace->network;
   const struct network_kind *kind = network->kind;
   CHECK(workspace->backward, "the workspace was created without backward");

@@ -177,7 +177,6 @@ void network_set_value_statistics(const struct network *network, struct device *
  * network_forward of the same workspace, inputs and N. T may be smaller than the forward's: the
  * later steps then count as having no gradient, which spares the work of a bootstrap step. */
 void network_backward(struct network_workspace *workspace, real *grads, const real *params,
-                      real *dhead, const real *state_in, const struct device_inputs *inputs, int T,
-                      int N);
+                      real *dhead, const struct device_inputs *inputs, int T, int N);
 
 #endif

@@ -153,8 +153,7 @@ static inline void world_backward(struct world *w) {
   float weight[MAX_NUMBERS];
   for (int i = 0; i < world_weighted(w); i++) weight[i] = world_weight(i);
   w->device->ops->upload(w->device, w->d_head, weight, (size_t)world_weighted(w));
-  network_backward(w->workspace, w->gradient, w->params, w->d_head, w->batch->state, &w->inputs,
-                   T - 1, N);
+  network_backward(w->workspace, w->gradient, w->params, w->d_head, &w->inputs, T - 1, N);
 }
 
 /* On ref_double, whose memory is the host's. */

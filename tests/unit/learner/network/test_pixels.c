@@ -235,7 +235,7 @@ static void run(struct world *w, float *head, float *gradient) {
   device_fill(w->device, dhead, 1, NUMBERS);
   network_forward(workspace, &out, NULL, w->params, &w->inputs, w->batch->state, STEPS, COLUMNS);
   ops->download(w->device, head, out.head, NUMBERS);
-  network_backward(workspace, grads, w->params, dhead, w->batch->state, &w->inputs, STEPS, COLUMNS);
+  network_backward(workspace, grads, w->params, dhead, &w->inputs, STEPS, COLUMNS);
   ops->download(w->device, gradient, grads, P);
   ops->release(w->device, grads);
   ops->release(w->device, dhead);
