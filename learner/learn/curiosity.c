@@ -1,5 +1,6 @@
 #include "learner/learn/curiosity.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,7 @@ static void sight_deinit(struct curiosity *self, struct sight *sight) {
 }
 
 static void make_draws(struct curiosity *self, size_t count) {
+  CHECK(count <= INT_MAX, "%zu random numbers of a batch", count);
   struct device *device = self->device;
   struct device_shared numbers = device_share(device, count * sizeof(uint32_t));
   for (size_t i = 0; i < count; i++) ((uint32_t *)numbers.host)[i] = (uint32_t)i;
