@@ -39,8 +39,6 @@ MUST_CHECK enum status device_cpu_use_bf16(struct device *d, bool automatic, str
  * most once. */
 void device_cpu_use_threads(struct device *d, int threads);
 MUST_CHECK enum status device_create(struct device **out, const char *name, struct error *error);
-MUST_CHECK enum status device_create_with(struct device **out, const char *name,
-                                          const char *precision, struct error *error);
 MUST_CHECK enum status device_create_by(struct device **out, const struct device_options *options,
                                         struct error *error);
 void device_destroy(struct device *d);

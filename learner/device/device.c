@@ -66,13 +66,8 @@ enum status device_create_by(struct device **out, const struct device_options *o
 }
 
 enum status device_create(struct device **out, const char *name, struct error *error) {
-  return device_create_with(out, name, "float32", error);
-}
-
-enum status device_create_with(struct device **out, const char *name, const char *precision,
-                               struct error *error) {
-  return device_create_by(
-      out, &(struct device_options){.name = name, .precision = precision, .urgent = false}, error);
+  return device_create_by(out, &(struct device_options){.name = name, .precision = "float32"},
+                          error);
 }
 
 void device_destroy(struct device *d) {

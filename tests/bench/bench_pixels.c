@@ -87,8 +87,11 @@ static double update_us(void) {
                  .use_previous_action = true,
                  .use_reward = true},
       .lstm_size = lstm};
-  CHECK(device_create_with(&device, "cpu", bf16 ? "bf16" : "float32", &error) == STATUS_OK, "%s",
-        error.text);
+  CHECK(
+      device_create_by(
+          &device, &(struct device_options){.name = "cpu", .precision = bf16 ? "bf16" : "float32"},
+          &error) == STATUS_OK,
+      "%s", error.text);
   CHECK(network_create(&network, &config, &error) == STATUS_OK, "%s", error.text);
   struct update *update = make_update(device, network);
   struct train_batch *batch = make_batch(device, network);

@@ -11,7 +11,8 @@
 MUST_CHECK static inline enum status any_device_create_with(struct device **out, const char *name,
                                                             const char *precision,
                                                             struct error *error) {
-  if (strcmp(name, "guarded") != 0) return device_create_with(out, name, precision, error);
+  const struct device_options options = {.name = name, .precision = precision};
+  if (strcmp(name, "guarded") != 0) return device_create_by(out, &options, error);
   *out = device_guarded_create();
   return STATUS_OK;
 }

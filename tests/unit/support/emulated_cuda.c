@@ -39,7 +39,8 @@ struct device *emulated_cuda_create(const char *precision) {
   struct device *device;
   struct error error;
   emulated_cuda_use();
-  enum status status = device_create_with(&device, "cuda", precision, &error);
+  enum status status = device_create_by(
+      &device, &(struct device_options){.name = "cuda", .precision = precision}, &error);
   CHECK(status == STATUS_OK, "%s", error.text);
   return device;
 }

@@ -16,7 +16,11 @@ static void test_devices_by_name(void **state) {
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     struct device *d;
     struct error error;
-    assert_int_equal(device_create_with(&d, table[i].name, table[i].precision, &error), STATUS_OK);
+    assert_int_equal(
+        device_create_by(
+            &d, &(struct device_options){.name = table[i].name, .precision = table[i].precision},
+            &error),
+        STATUS_OK);
     assert_string_equal(d->ops->name, table[i].name);
     assert_int_equal(d->ops->real_bytes, table[i].real_bytes);
     assert_int_equal(d->ops->pixel_bytes, table[i].pixel_bytes);

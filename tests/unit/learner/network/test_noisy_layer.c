@@ -403,7 +403,9 @@ static void kept_weights_change_with_the_noise(void **state) {
   config.hidden[0] = 128;
   struct device *device;
   struct error error;
-  if (device_create_with(&device, "cpu", "bf16", &error) != STATUS_OK) SKIP(error.text);
+  if (device_create_by(&device, &(struct device_options){.name = "cpu", .precision = "bf16"},
+                       &error) != STATUS_OK)
+    SKIP(error.text);
   device_destroy(device);
   struct world w, fresh;
   float got[MAX_NUMBERS], expected[MAX_NUMBERS];

@@ -148,7 +148,8 @@ static void open_world(struct world *w, const char *network, int stack, int lstm
   struct network_config config = config_for(network, SIDE, SIDE, 1, stack, ACTIONS, lstm);
   struct error error;
   w->network = fixture_network(&config);
-  if (device_create_with(&w->device, device, precision, &error) != STATUS_OK)
+  if (device_create_by(&w->device, &(struct device_options){.name = device, .precision = precision},
+                       &error) != STATUS_OK)
     fail_msg("%s", error.text);
   size_t P = network_num_parameters(w->network);
   float *host = malloc(P * sizeof *host);
@@ -293,7 +294,8 @@ static void bf16_is_close_to_float32(void **state) {
   (void)state;
   struct device *device;
   struct error error;
-  if (device_create_with(&device, "cpu", "bf16", &error) != STATUS_OK) {
+  if (device_create_by(&device, &(struct device_options){.name = "cpu", .precision = "bf16"},
+                       &error) != STATUS_OK) {
     assert_non_null(strstr(error.text, "needs a processor with AVX-512"));
     SKIP(error.text);
   }
