@@ -154,6 +154,47 @@ static double run_us(dnnl_primitive_desc_t described, enum cpu_dnnl_pass pass) {
   return median_us(us, count);
 }
 
+#if DNNL_VERSION_MAJOR >= 3
+static dnnl_status_t describe_dense(dnnl_primitive_desc_t *found, enum cpu_dnnl_pass pass,
+                                    const struct cpu_dnnl_arrays *a,
+                                    dnnl_primitive_desc_t forward) {
+  switch (pass) {
+    case PASS_FORWARD:
+      return dnnl_inner_product_forward_primitive_desc_create(
+          found, engine, dnnl_forward_training, a->x, a->weights, a->bias, a->y, NULL);
+    case PASS_DATA:
+      return dnnl_inner_product_backward_data_primitive_desc_create(found, engine, a->x, a->weights,
+                                                                    a->y, forward, NULL);
+    case PASS_WEIGHTS:
+      return dnnl_inner_product_backward_weights_primitive_desc_create(
+          found, engine, a->x, a->weights, a->bias, a->y, forward, NULL);
+  }
+  return dnnl_invalid_arguments;
+}
+#else
+static dnnl_status_t describe_dense(dnnl_primitive_desc_t *found, enum cpu_dnnl_pass pass,
+                                    const struct cpu_dnnl_arrays *a,
+                                    dnnl_primitive_desc_t forward) {
+  dnnl_inner_product_desc_t operation;
+  dnnl_status_t status = dnnl_invalid_arguments;
+  switch (pass) {
+    case PASS_FORWARD:
+      status = dnnl_inner_product_forward_desc_init(&operation, dnnl_forward_training, a->x,
+                                                    a->weights, a->bias, a->y);
+      break;
+    case PASS_DATA:
+      status = dnnl_inner_product_backward_data_desc_init(&operation, a->x, a->weights, a->y);
+      break;
+    case PASS_WEIGHTS:
+      status = dnnl_inner_product_backward_weights_desc_init(&operation, a->x, a->weights, a->bias,
+                                                             a->y);
+      break;
+  }
+  if (status != dnnl_success) return status;
+  return dnnl_primitive_desc_create(found, &operation, NULL, engine, forward);
+}
+#endif
+
 /* A convolution of n images in one form, or a dense layer (image 1 x 1) as inner product. */
 struct layer {
   int n, H, C, O, size, stride, before, after;
@@ -163,7 +204,7 @@ struct layer {
 static dnnl_status_t describe(dnnl_primitive_desc_t *found, const struct layer *l,
                               enum cpu_dnnl_pass pass, const struct cpu_dnnl_arrays *arrays,
                               dnnl_primitive_desc_t forward) {
-  if (l->dense) return cpu_dnnl_describe_inner_product(found, pass, arrays, engine, forward);
+  if (l->dense) return describe_dense(found, pass, arrays, forward);
   struct cpu_dnnl_stride stride = {.step = {l->stride, l->stride},
                                    .before = {l->before, l->before},
                                    .after = {l->after, l->after}};

@@ -59,23 +59,6 @@ dnnl_status_t cpu_dnnl_describe_convolution(dnnl_primitive_desc_t *found, enum c
   return dnnl_invalid_arguments;
 }
 
-dnnl_status_t cpu_dnnl_describe_inner_product(dnnl_primitive_desc_t *found, enum cpu_dnnl_pass pass,
-                                              const struct cpu_dnnl_arrays *a, dnnl_engine_t engine,
-                                              dnnl_primitive_desc_t forward) {
-  switch (pass) {
-    case PASS_FORWARD:
-      return dnnl_inner_product_forward_primitive_desc_create(
-          found, engine, dnnl_forward_training, a->x, a->weights, a->bias, a->y, NULL);
-    case PASS_DATA:
-      return dnnl_inner_product_backward_data_primitive_desc_create(found, engine, a->x, a->weights,
-                                                                    a->y, forward, NULL);
-    case PASS_WEIGHTS:
-      return dnnl_inner_product_backward_weights_primitive_desc_create(
-          found, engine, a->x, a->weights, a->bias, a->y, forward, NULL);
-  }
-  return dnnl_invalid_arguments;
-}
-
 dnnl_status_t cpu_dnnl_describe_product(dnnl_primitive_desc_t *found,
                                         const struct cpu_dnnl_arrays *a, dnnl_engine_t engine,
                                         dnnl_primitive_attr_t with) {
@@ -134,28 +117,6 @@ dnnl_status_t cpu_dnnl_describe_convolution(dnnl_primitive_desc_t *found, enum c
   }
   if (status != dnnl_success) return status;
   return dnnl_primitive_desc_create(found, &operation, with, engine, forward);
-}
-
-dnnl_status_t cpu_dnnl_describe_inner_product(dnnl_primitive_desc_t *found, enum cpu_dnnl_pass pass,
-                                              const struct cpu_dnnl_arrays *a, dnnl_engine_t engine,
-                                              dnnl_primitive_desc_t forward) {
-  dnnl_inner_product_desc_t operation;
-  dnnl_status_t status = dnnl_invalid_arguments;
-  switch (pass) {
-    case PASS_FORWARD:
-      status = dnnl_inner_product_forward_desc_init(&operation, dnnl_forward_training, a->x,
-                                                    a->weights, a->bias, a->y);
-      break;
-    case PASS_DATA:
-      status = dnnl_inner_product_backward_data_desc_init(&operation, a->x, a->weights, a->y);
-      break;
-    case PASS_WEIGHTS:
-      status = dnnl_inner_product_backward_weights_desc_init(&operation, a->x, a->weights, a->bias,
-                                                             a->y);
-      break;
-  }
-  if (status != dnnl_success) return status;
-  return dnnl_primitive_desc_create(found, &operation, NULL, engine, forward);
 }
 
 dnnl_status_t cpu_dnnl_describe_product(dnnl_primitive_desc_t *found,

@@ -51,9 +51,6 @@ dnnl_status_t cpu_dnnl_describe_convolution(dnnl_primitive_desc_t *found, enum c
                                             const struct cpu_dnnl_stride *stride,
                                             dnnl_engine_t engine, dnnl_primitive_attr_t with,
                                             dnnl_primitive_desc_t forward);
-dnnl_status_t cpu_dnnl_describe_inner_product(dnnl_primitive_desc_t *found, enum cpu_dnnl_pass pass,
-                                              const struct cpu_dnnl_arrays *arrays,
-                                              dnnl_engine_t engine, dnnl_primitive_desc_t forward);
 /* y = x weights + bias */
 dnnl_status_t cpu_dnnl_describe_product(dnnl_primitive_desc_t *found,
                                         const struct cpu_dnnl_arrays *arrays, dnnl_engine_t engine,
