@@ -76,6 +76,11 @@ void device_destroy(struct device *d) {
   d->ops->destroy(d);
 }
 
+void device_release_all(struct device *d, void *const *arrays, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (arrays[i]) d->ops->release(d, arrays[i]);
+}
+
 /* ---- with other learners */
 
 /* By the host, which waits for the device: its memory is not the device's. */

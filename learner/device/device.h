@@ -326,6 +326,14 @@ static inline bool device_adds_by_host(const struct device *d) {
   return d->peers && !d->peers->by_group;
 }
 
+/* Memory for n numbers. */
+static inline real *device_reals(struct device *d, size_t n) {
+  return (real *)d->ops->alloc(d, n * d->ops->real_bytes);
+}
+
+/* Releases those of `count` arrays that are not NULL. */
+void device_release_all(struct device *d, void *const *arrays, size_t count);
+
 /* n numbers of y. */
 void device_fill(struct device *d, real *y, float value, size_t n);
 

@@ -57,8 +57,7 @@ void train_batch_destroy(struct device *device, struct train_batch *batch) {
   if (!batch) return;
   void *arrays[] = {batch->history, batch->action, batch->previous_action, batch->statistics,
                     batch->reward,  batch->flags,  batch->state,           batch->next_state};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) device->ops->release(device, arrays[i]);
+  device_release_all(device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   device_unshare(device, &batch->gather);
   device_unshare(device, &batch->weight);
   device_unshare(device, &batch->priority);

@@ -131,8 +131,7 @@ void pages_destroy(struct pages *pages) {
   struct pages_rows *rows = &pages->rows;
   void *arrays[] = {rows->pool.observation, rows->pool.record, rows->start_state,
                     rows->start_action};
-  for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++)
-    if (arrays[i]) pages->device->ops->release(pages->device, arrays[i]);
+  device_release_all(pages->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   pthread_cond_destroy(&pages->wrote);
   pthread_mutex_destroy(&pages->lock);
   free(pages->page);

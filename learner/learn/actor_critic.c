@@ -5,10 +5,6 @@
 
 #include "common/base/check.h"
 
-static real *reals(const struct actor_critic *self, size_t count) {
-  return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
-}
-
 struct actor_critic *actor_critic_create(const struct learning *learning, enum trace_kind trace) {
   const struct algorithm_options *options = learning->options;
   struct actor_critic *self = check_alloc(1, sizeof(*self));
@@ -28,24 +24,23 @@ struct actor_critic *actor_critic_create(const struct learning *learning, enum t
   self->workspace =
       network_workspace_create(learning->network, self->device, (int)(steps + N), true);
   value_targets_init(&self->targets, self->device, learning->network);
-  self->value = reals(self, steps + N);
-  self->log_prob = reals(self, steps);
-  self->entropy = reals(self, steps);
-  self->vs = reals(self, steps);
-  self->advantage = reals(self, steps);
-  self->d_log_prob = reals(self, steps);
-  self->d_entropy = reals(self, steps);
-  self->d_value = reals(self, steps);
-  self->d_head = reals(self, steps * (size_t)self->stride);
+  self->value = device_reals(self->device, steps + N);
+  self->log_prob = device_reals(self->device, steps);
+  self->entropy = device_reals(self->device, steps);
+  self->vs = device_reals(self->device, steps);
+  self->advantage = device_reals(self->device, steps);
+  self->d_log_prob = device_reals(self->device, steps);
+  self->d_entropy = device_reals(self->device, steps);
+  self->d_value = device_reals(self->device, steps);
+  self->d_head = device_reals(self->device, steps * (size_t)self->stride);
   return self;
 }
 
 void actor_critic_destroy(void *self_) {
   struct actor_critic *self = self_;
-  real *arrays[] = {self->value,      self->log_prob,  self->entropy, self->vs,    self->advantage,
+  void *arrays[] = {self->value,      self->log_prob,  self->entropy, self->vs,    self->advantage,
                     self->d_log_prob, self->d_entropy, self->d_value, self->d_head};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    self->device->ops->release(self->device, arrays[i]);
+  device_release_all(self->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   curiosity_destroy(self->curiosity);
   value_targets_deinit(&self->targets);
   network_workspace_destroy(self->workspace);

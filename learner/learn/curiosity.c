@@ -127,31 +127,23 @@ static void declare(struct curiosity *self, size_t P) {
   }
 }
 
-static void *bytes(const struct curiosity *self, size_t count) {
-  return self->device->ops->alloc(self->device, count);
-}
-
-static real *reals(const struct curiosity *self, size_t count) {
-  return bytes(self, count * self->device->ops->real_bytes);
-}
-
 static void sight_init(struct curiosity *self, struct sight *sight, int N, bool backward) {
+  struct device *device = self->device;
   size_t rows = (size_t)((self->T + 1) * N), numbers = rows * (size_t)self->F;
   *sight = (struct sight){.N = N,
-                          .embedded = reals(self, numbers),
-                          .observation = bytes(self, numbers * sizeof(float)),
+                          .embedded = device_reals(device, numbers),
+                          .observation = device->ops->alloc(device, numbers * sizeof(float)),
                           .inputs = *network_inputs(self->network[PREDICTOR]),
-                          .novelty = bytes(self, rows * sizeof(float))};
+                          .novelty = device->ops->alloc(device, rows * sizeof(float))};
   sight->inputs.observation = (const uint8_t *)sight->observation;
   for (int w = 0; w < NETWORKS; w++)
     sight->workspace[w] = network_workspace_create(
-        self->network[w], self->device, (self->T + (w == VALUE)) * N, backward && w != TARGET);
+        self->network[w], device, (self->T + (w == VALUE)) * N, backward && w != TARGET);
 }
 
 static void sight_deinit(struct curiosity *self, struct sight *sight) {
   void *arrays[] = {sight->embedded, sight->observation, sight->novelty};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) self->device->ops->release(self->device, arrays[i]);
+  device_release_all(self->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   for (int w = 0; w < NETWORKS; w++) network_workspace_destroy(sight->workspace[w]);
 }
 
@@ -160,33 +152,33 @@ static void make_draws(struct curiosity *self, size_t count) {
   struct device *device = self->device;
   struct device_shared numbers = device_share(device, count * sizeof(uint32_t));
   for (size_t i = 0; i < count; i++) ((uint32_t *)numbers.host)[i] = (uint32_t)i;
-  self->number = bytes(self, numbers.bytes);
-  self->zero = bytes(self, numbers.bytes);
-  self->none = bytes(self, count);
-  self->uniform = bytes(self, count * sizeof(float));
+  self->number = device->ops->alloc(device, numbers.bytes);
+  self->zero = device->ops->alloc(device, numbers.bytes);
+  self->none = device->ops->alloc(device, count);
+  self->uniform = device->ops->alloc(device, count * sizeof(float));
   device->ops->upload_bytes(device, self->number, numbers.host, numbers.bytes);
   device_finish(device);
   device_unshare(device, &numbers);
 }
 
 static void make_arrays(struct curiosity *self) {
+  struct device *device = self->device;
   size_t steps = (size_t)(self->T * self->N);
   size_t trained = (size_t)(self->T * (self->n ? self->n : self->N));
   make_draws(self, (size_t)self->epochs * steps);
-  self->target = reals(self, steps);
-  self->advantage = reals(self, steps);
-  self->d_novelty = reals(self, trained);
-  self->d_value = reals(self, trained);
-  self->d_features = reals(self, trained * FEATURES);
+  self->target = device_reals(device, steps);
+  self->advantage = device_reals(device, steps);
+  self->d_novelty = device_reals(device, trained);
+  self->d_value = device_reals(device, trained);
+  self->d_features = device_reals(device, trained * FEATURES);
   sight_init(self, &self->all, self->N, self->n == 0);
-  value_targets_init(&self->returns, self->device, self->network[VALUE]);
+  value_targets_init(&self->returns, device, self->network[VALUE]);
   value_targets_of_batch(&self->returns, LEAST_DEVIATION);
-  self->observer =
-      network_observer_create(self->network[PREDICTOR], self->device, self->T * self->N);
+  self->observer = network_observer_create(self->network[PREDICTOR], device, self->T * self->N);
   if (self->n == 0) return;
   sight_init(self, &self->part, self->n, true);
-  self->part_target = reals(self, trained);
-  self->part_uniform = bytes(self, trained * sizeof(float));
+  self->part_target = device_reals(device, trained);
+  self->part_uniform = device->ops->alloc(device, trained * sizeof(float));
 }
 
 struct curiosity *curiosity_create(const struct learning *learning, int epochs, int windows) {
@@ -213,8 +205,7 @@ void curiosity_destroy(struct curiosity *self) {
   void *arrays[] = {self->number,    self->zero,       self->none,        self->uniform,
                     self->target,    self->advantage,  self->part_target, self->part_uniform,
                     self->d_novelty, self->d_features, self->d_value};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) self->device->ops->release(self->device, arrays[i]);
+  device_release_all(self->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   sight_deinit(self, &self->all);
   if (self->n) sight_deinit(self, &self->part);
   value_targets_deinit(&self->returns);

@@ -88,31 +88,24 @@ static enum status passes_of(struct passes *out, const struct algorithm_options 
                      minibatches, num_windows);
 }
 
-static void *bytes(const struct ppo *self, size_t count) {
-  return self->device->ops->alloc(self->device, count);
-}
-
-static real *reals(const struct ppo *self, size_t count) {
-  return bytes(self, count * self->device->ops->real_bytes);
-}
-
 static struct minibatch make_minibatch(const struct ppo *self) {
+  struct device *device = self->device;
   const struct device_inputs *inputs = network_inputs(self->network);
   size_t steps = (size_t)(self->T * self->n), rows = steps + (size_t)self->n;
   size_t S = (size_t)network_state_size(self->network);
   int frames = inputs->stack > 1 ? inputs->stack - 1 : 0;
   return (struct minibatch){
-      .observation = bytes(self, rows * inputs->row_stride),
-      .previous_action = bytes(self, rows * self->action_bytes),
-      .reward = bytes(self, rows * sizeof(float)),
-      .flags = bytes(self, rows),
-      .frame = frames ? bytes(self, rows * (size_t)frames * sizeof(int32_t)) : NULL,
-      .action = bytes(self, steps * self->action_bytes),
-      .behaviour = bytes(self, steps * sizeof(float)),
-      .state = S ? reals(self, (size_t)self->n * S) : NULL,
-      .old_value = reals(self, steps),
-      .target = reals(self, steps),
-      .advantage = reals(self, steps),
+      .observation = device->ops->alloc(device, rows * inputs->row_stride),
+      .previous_action = device->ops->alloc(device, rows * self->action_bytes),
+      .reward = device->ops->alloc(device, rows * sizeof(float)),
+      .flags = device->ops->alloc(device, rows),
+      .frame = frames ? device->ops->alloc(device, rows * (size_t)frames * sizeof(int32_t)) : NULL,
+      .action = device->ops->alloc(device, steps * self->action_bytes),
+      .behaviour = device->ops->alloc(device, steps * sizeof(float)),
+      .state = S ? device_reals(device, (size_t)self->n * S) : NULL,
+      .old_value = device_reals(device, steps),
+      .target = device_reals(device, steps),
+      .advantage = device_reals(device, steps),
   };
 }
 
@@ -121,21 +114,22 @@ static size_t order_rows(const struct ppo *self) {
 }
 
 static void make_arrays(struct ppo *self) {
+  struct device *device = self->device;
   size_t all = (size_t)((self->T + 1) * self->N), steps = (size_t)(self->T * self->n);
-  self->order = device_share(self->device, order_rows(self) * sizeof(int32_t));
-  self->value = reals(self, all);
-  self->target = reals(self, all);
-  self->advantage = reals(self, all);
-  self->stop = reals(self, 1);
-  self->mean = reals(self, num_sums_of_step_mean);
-  self->spread = reals(self, num_sums_of_step_spread);
-  self->new_value = reals(self, steps);
-  self->log_prob = reals(self, steps);
-  self->entropy = reals(self, steps);
-  self->d_log_prob = reals(self, steps);
-  self->d_entropy = reals(self, steps);
-  self->d_value = reals(self, steps);
-  self->d_head = reals(self, steps * (size_t)self->stride);
+  self->order = device_share(device, order_rows(self) * sizeof(int32_t));
+  self->value = device_reals(device, all);
+  self->target = device_reals(device, all);
+  self->advantage = device_reals(device, all);
+  self->stop = device_reals(device, 1);
+  self->mean = device_reals(device, num_sums_of_step_mean);
+  self->spread = device_reals(device, num_sums_of_step_spread);
+  self->new_value = device_reals(device, steps);
+  self->log_prob = device_reals(device, steps);
+  self->entropy = device_reals(device, steps);
+  self->d_log_prob = device_reals(device, steps);
+  self->d_entropy = device_reals(device, steps);
+  self->d_value = device_reals(device, steps);
+  self->d_head = device_reals(device, steps * (size_t)self->stride);
 }
 
 static size_t action_bytes(const struct device_inputs *inputs) {
@@ -171,7 +165,6 @@ static void *create(const struct learning *learning) {
 
 static void destroy(void *self_) {
   struct ppo *self = self_;
-  const struct device_ops *ops = self->device->ops;
   const struct minibatch *part = &self->part;
   void *arrays[] = {part->observation, part->previous_action, part->reward,    part->flags,
                     part->frame,       part->action,          part->behaviour, part->state,
@@ -179,8 +172,7 @@ static void destroy(void *self_) {
                     self->target,      self->advantage,       self->stop,      self->mean,
                     self->spread,      self->new_value,       self->log_prob,  self->entropy,
                     self->d_log_prob,  self->d_entropy,       self->d_value,   self->d_head};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) ops->release(self->device, arrays[i]);
+  device_release_all(self->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   curiosity_destroy(self->curiosity);
   value_targets_deinit(&self->targets);
   device_unshare(self->device, &self->order);

@@ -48,10 +48,6 @@ struct q_learning {
 
 /* ---- create */
 
-static real *reals(const struct q_learning *self, size_t count) {
-  return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
-}
-
 static struct q_loss_config loss_of(const struct learning *learning) {
   const struct algorithm_options *options = learning->options;
   const struct q_learning_options *own = &options->q_learning;
@@ -88,25 +84,24 @@ static void *create(const struct learning *learning) {
   int rows = (self->T + 1) * self->N, S = network_state_size(self->network);
   self->online = network_workspace_create(self->network, self->device, rows, true);
   self->target = network_workspace_create(self->network, self->device, rows, false);
-  self->d_head =
-      reals(self, (size_t)(self->T * self->N) * (size_t)network_head_stride(self->network));
-  self->td = reals(self, (size_t)(self->T * self->N));
-  self->distances = reals(self, (size_t)self->N);
+  self->d_head = device_reals(
+      self->device, (size_t)(self->T * self->N) * (size_t)network_head_stride(self->network));
+  self->td = device_reals(self->device, (size_t)(self->T * self->N));
+  self->distances = device_reals(self->device, (size_t)self->N);
   if (S) self->stored = network_workspace_create(self->network, self->device, self->N, false);
   if (!self->burn_in || !S) return self;
   self->warm =
       network_workspace_create(self->network, self->device, self->burn_in * self->N, false);
-  self->online_state = reals(self, (size_t)self->N * (size_t)S);
-  self->target_state = reals(self, (size_t)self->N * (size_t)S);
+  self->online_state = device_reals(self->device, (size_t)self->N * (size_t)S);
+  self->target_state = device_reals(self->device, (size_t)self->N * (size_t)S);
   return self;
 }
 
 static void destroy(void *self_) {
   struct q_learning *self = self_;
-  real *arrays[] = {self->online_state, self->target_state, self->d_head, self->td,
+  void *arrays[] = {self->online_state, self->target_state, self->d_head, self->td,
                     self->distances};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) self->device->ops->release(self->device, arrays[i]);
+  device_release_all(self->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   network_workspace_destroy(self->warm);
   network_workspace_destroy(self->online);
   network_workspace_destroy(self->target);

@@ -22,14 +22,6 @@ struct q_loss {
   real *counts, *factor; /* of steps */
 };
 
-static void *memory(struct q_loss *self, size_t count, size_t bytes) {
-  return self->device->ops->alloc(self->device, count * bytes);
-}
-
-static real *reals(struct q_loss *self, size_t count) {
-  return memory(self, count, self->device->ops->real_bytes);
-}
-
 struct q_loss *q_loss_create(struct device *device, const struct q_loss_config *config) {
   struct q_loss *self = check_alloc(1, sizeof(*self));
   size_t steps = (size_t)config->T * (size_t)config->N, rows = steps + (size_t)config->N;
@@ -39,17 +31,17 @@ struct q_loss *q_loss_create(struct device *device, const struct q_loss_config *
                           .steps = steps,
                           .counted_steps = (size_t)config->counted * (size_t)config->N,
                           .rows = rows};
-  self->ends = reals(self, rows);
-  self->best = memory(self, rows, sizeof(int32_t));
-  self->from = memory(self, steps, sizeof(int32_t));
+  self->ends = device_reals(device, rows);
+  self->best = device->ops->alloc(device, rows * sizeof(int32_t));
+  self->from = device->ops->alloc(device, steps * sizeof(int32_t));
   real **of_steps[] = {&self->returned, &self->discounts, &self->error,  &self->loss,
                        &self->value,    &self->target,    &self->counts, &self->factor};
   for (size_t i = 0; i < sizeof(of_steps) / sizeof(of_steps[0]); i++)
-    *of_steps[i] = reals(self, steps);
-  self->gradient = reals(self, steps * Z);
-  if (Z > 1 || config->masked) self->values = reals(self, rows * A);
+    *of_steps[i] = device_reals(device, steps);
+  self->gradient = device_reals(device, steps * Z);
+  if (Z > 1 || config->masked) self->values = device_reals(device, rows * A);
   if (Z == 1) return self;
-  self->probabilities = reals(self, steps * Z);
+  self->probabilities = device_reals(device, steps * Z);
   return self;
 }
 
@@ -58,8 +50,7 @@ void q_loss_destroy(struct q_loss *self) {
   void *all[] = {self->values, self->ends,   self->best,     self->returned,      self->discounts,
                  self->from,   self->error,  self->gradient, self->probabilities, self->loss,
                  self->value,  self->target, self->counts,   self->factor};
-  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-    if (all[i]) self->device->ops->release(self->device, all[i]);
+  device_release_all(self->device, all, sizeof(all) / sizeof(all[0]));
   free(self);
 }
 

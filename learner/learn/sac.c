@@ -67,14 +67,6 @@ struct sac {
 
 /* ---- create */
 
-static void *bytes(const struct sac *self, size_t count) {
-  return self->device->ops->alloc(self->device, count);
-}
-
-static real *reals(const struct sac *self, size_t count) {
-  return bytes(self, count * self->device->ops->real_bytes);
-}
-
 /* Observation and action in, one number out. */
 static struct network *make_values(const struct network *policy) {
   struct network_config config = *network_config(policy);
@@ -117,30 +109,31 @@ static void declare(struct sac *self) {
 }
 
 static void make_critic(struct sac *self, struct critic *critic) {
+  struct device *device = self->device;
   int rows = self->T * self->N;
-  critic->taken = network_workspace_create(self->values, self->device, rows, true);
-  critic->chosen = network_workspace_create(self->values, self->device, rows, true);
-  critic->target = network_workspace_create(self->values, self->device, rows, false);
-  critic->observer = network_observer_create(self->values, self->device, rows);
+  critic->taken = network_workspace_create(self->values, device, rows, true);
+  critic->chosen = network_workspace_create(self->values, device, rows, true);
+  critic->target = network_workspace_create(self->values, device, rows, false);
+  critic->observer = network_observer_create(self->values, device, rows);
   critic->d_inputs = network_differentiate_inputs(critic->chosen);
-  critic->d_taken = reals(self, (size_t)rows);
-  critic->d_chosen = reals(self, (size_t)rows);
+  critic->d_taken = device_reals(device, (size_t)rows);
+  critic->d_chosen = device_reals(device, (size_t)rows);
 }
 
 static void make_arrays(struct sac *self) {
   struct device *device = self->device;
   size_t steps = (size_t)(self->T * self->N), rows = steps + (size_t)self->N, A = (size_t)self->A;
-  self->zero = bytes(self, rows * sizeof(uint32_t));
-  self->number = bytes(self, rows * sizeof(uint32_t));
-  self->none = bytes(self, rows);
-  self->uniform = bytes(self, rows * A * sizeof(float));
-  self->action = bytes(self, rows * A * sizeof(float));
-  self->log_prob = bytes(self, rows * sizeof(float));
-  self->ends = reals(self, rows);
-  self->returned = reals(self, steps);
-  self->d_log_prob = reals(self, steps);
-  self->d_head = reals(self, steps * (size_t)network_head_stride(self->network));
-  self->unwanted = reals(self, network_num_parameters(self->values));
+  self->zero = device->ops->alloc(device, rows * sizeof(uint32_t));
+  self->number = device->ops->alloc(device, rows * sizeof(uint32_t));
+  self->none = device->ops->alloc(device, rows);
+  self->uniform = device->ops->alloc(device, rows * A * sizeof(float));
+  self->action = device->ops->alloc(device, rows * A * sizeof(float));
+  self->log_prob = device->ops->alloc(device, rows * sizeof(float));
+  self->ends = device_reals(device, rows);
+  self->returned = device_reals(device, steps);
+  self->d_log_prob = device_reals(device, steps);
+  self->d_head = device_reals(device, steps * (size_t)network_head_stride(self->network));
+  self->unwanted = device_reals(device, network_num_parameters(self->values));
   struct device_shared numbers = device_share(device, rows * sizeof(uint32_t));
   for (size_t i = 0; i < rows; i++) ((uint32_t *)numbers.host)[i] = (uint32_t)i;
   device->ops->upload_bytes(device, self->number, numbers.host, numbers.bytes);
@@ -183,8 +176,7 @@ static void destroy(void *self_) {
   void *arrays[] = {self->number,     self->zero,   self->none,     self->uniform,
                     self->action,     self->ends,   self->log_prob, self->returned,
                     self->d_log_prob, self->d_head, self->unwanted};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    ops->release(self->device, arrays[i]);
+  device_release_all(self->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   for (int c = 0; c < CRITICS; c++) {
     struct critic *critic = &self->critic[c];
     network_workspace_destroy(critic->taken);

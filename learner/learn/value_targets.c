@@ -3,10 +3,6 @@
 /* Fewer than of observations, since returns grow as the policy learns. */
 #define MOST_TARGETS (1 << 17)
 
-static real *reals(const struct value_targets *self, size_t count) {
-  return self->device->ops->alloc(self->device, count * self->device->ops->real_bytes);
-}
-
 void value_targets_init(struct value_targets *self, struct device *device,
                         const struct network *network) {
   *self = (struct value_targets){.device = device,
@@ -14,21 +10,20 @@ void value_targets_init(struct value_targets *self, struct device *device,
                                  .most = MOST_TARGETS,
                                  .least = LEAST_DEVIATION_OF_RETURNS,
                                  .keeps_values = true};
-  self->next = reals(self, NETWORK_VALUE_STATISTICS);
+  self->next = device_reals(device, NETWORK_VALUE_STATISTICS);
   self->deviation = device_at_const(device, self->next, NETWORK_VALUE_STATISTICS - 1);
-  self->advantage_deviation = reals(self, 1);
+  self->advantage_deviation = device_reals(device, 1);
   device_fill(device, self->next, 1, NETWORK_VALUE_STATISTICS);
   device_fill(device, self->advantage_deviation, 1, 1);
   if (!network_value_statistics(network, device, self->next)) return;
-  self->mean = reals(self, num_sums_of_step_mean);
-  self->spread = reals(self, num_sums_of_step_spread);
+  self->mean = device_reals(device, num_sums_of_step_mean);
+  self->spread = device_reals(device, num_sums_of_step_spread);
   self->schedule = device->ops->alloc(device, sizeof(struct device_schedule));
 }
 
 void value_targets_deinit(struct value_targets *self) {
   void *all[] = {self->next, self->advantage_deviation, self->mean, self->spread, self->schedule};
-  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-    if (all[i]) self->device->ops->release(self->device, all[i]);
+  device_release_all(self->device, all, sizeof(all) / sizeof(all[0]));
 }
 
 void value_targets_of_batch(struct value_targets *self, float least) {

@@ -184,10 +184,6 @@ static size_t numbers_of_rows(const struct seen *seen) {
   return 2 * (size_t)seen->F + 1;
 }
 
-static real *make_reals(struct device *device, size_t count) {
-  return device->ops->alloc(device, count * device->ops->real_bytes);
-}
-
 /* At most `most` of the rows of a batch. An odd stride goes round all its windows and steps, of
  * which there often are powers of two. */
 static struct seen seen_of(const struct network *network, int part, int rows) {
@@ -211,9 +207,9 @@ size_t network_observer_bytes(const struct network *network, const struct device
 static void allocate_seen(struct seen *seen, struct device *device) {
   if (seen->F == 0) return;
   size_t learners = device->peers ? (size_t)device->peers->learners : 0;
-  seen->numbers = make_reals(device, (size_t)seen->rows * (size_t)seen->F);
-  seen->of_rows = make_reals(device, numbers_of_rows(seen));
-  if (learners) seen->all = make_reals(device, learners * numbers_of_rows(seen));
+  seen->numbers = device_reals(device, (size_t)seen->rows * (size_t)seen->F);
+  seen->of_rows = device_reals(device, numbers_of_rows(seen));
+  if (learners) seen->all = device_reals(device, learners * numbers_of_rows(seen));
 }
 
 struct network_observer *network_observer_create(const struct network *network,

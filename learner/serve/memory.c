@@ -110,8 +110,7 @@ void memory_rows_lay_out(const struct memory *memory, struct memory_rows *rows, 
 
 void memory_rows_destroy(const struct memory *memory, struct memory_rows *rows) {
   void *arrays[] = {rows->uniform, rows->state_in, rows->state_out};
-  for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-    if (arrays[i]) memory->device->ops->release(memory->device, arrays[i]);
+  device_release_all(memory->device, arrays, sizeof(arrays) / sizeof(arrays[0]));
   device_unshare(memory->device, &rows->block);
   *rows = (struct memory_rows){.slot = NULL};
 }
