@@ -319,6 +319,7 @@ int main(int argc, char **argv) {
   enum status status = read_options(&app, argc, argv, &error);
   int exit_code = status == STATUS_DONE ? EXIT_SUCCESS : EXIT_USAGE;
   if (status == STATUS_OK) {
+    signals_keep();
     apply_process_options(&app);
     exit_code = app.options.check_env ? check_environment(&app) : run(&app);
   } else if (status != STATUS_DONE) {

@@ -20,6 +20,7 @@ enum { NUM_NUMBERS = sizeof numbers / sizeof *numbers };
 static pid_t owner;
 static int read_end, write_end; /* of a pipe: a byte for each signal, 0 for a wake */
 static atomic_int ends_untaken;
+static bool ignored[NUM_NUMBERS]; /* at the start: an environment's own SIG_IGN does not count */
 
 static bool is_end(int number) {
   return number == SIGTERM || number == SIGINT;
@@ -51,7 +52,7 @@ static void handle_all(void (*handler)(int)) {
   // A thread of an environment may have a small stack of its own kind, as Go's have.
   struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART | SA_ONSTACK};
   for (int i = 0; i < NUM_NUMBERS; i++) {
-    if (process_ignores(numbers[i])) continue;
+    if (ignored[i]) continue;
     sigaction(numbers[i], &action, NULL);
     sigaddset(&all, numbers[i]);
   }
@@ -64,6 +65,11 @@ void signals_start(void) {
   read_end = ends[0];
   write_end = ends[1];
   owner = getpid();
+  for (int i = 0; i < NUM_NUMBERS; i++) ignored[i] = process_ignores(numbers[i]);
+  handle_all(on_signal);
+}
+
+void signals_keep(void) {
   handle_all(on_signal);
 }
 

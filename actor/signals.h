@@ -20,6 +20,10 @@ enum { SIGNALS_EXIT = 128 };
  * that have a handler. */
 void signals_start(void);
 
+/* Handles them as before, whatever the environment has made of them while it was loaded: a module
+ * in Python may have handlers of its own. Thread: main, once the environment was found. */
+void signals_keep(void);
+
 /* They do from here on what they do by default. Thread: main. */
 void signals_stop(void);
 

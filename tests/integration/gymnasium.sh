@@ -66,6 +66,31 @@ actor 0 --env=gym:CartPole-v1 --envs=2
 ended 30
 pass_if "a learner needs no Python with --env=join" trained gym-CartPole-v1 total_steps
 
+# Python takes handlers on the main thread alone, which imports the module.
+cat >deaf.py <<'END'
+import signal
+
+import gymnasium
+import zoo
+
+gymnasium.register("Deaf-v0", zoo.Bound)
+signal.signal(signal.SIGTERM, lambda *_: None)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+END
+learner --env=join --num_envs=2 --total_steps=1e12 --logdir="$work/deaf"
+wait_for 10 says "waiting at"
+listens() { # SIGNAL CODE
+  local code=0
+  PYTHONPATH=$helpers:$PWD actor "$2" --env=gym:deaf:Deaf-v0 --envs=2
+  wait_for 20 grep -qs "for the learner at" "actor-$2.log" && kill "-$1" "$actor"
+  wait_for 10 has_gone "$actor" || return
+  wait "$actor" || code=$?
+  is $code "$2"
+}
+pass_if "SIGTERM ends the actor of a module with a handler of its own" listens TERM 143
+pass_if "and SIGINT, which it ignores" listens INT 130
+end_by_hand
+
 # What inherits blocked signals would never end.
 run gym:zoo:Everything-v0 vtrace 1 4 --total_steps=2000 --logdir=numbers
 ended

@@ -157,12 +157,33 @@ static void blocked_before(void) {
   _exit(signals_wait(1000));
 }
 
+/* As a module of an environment does it that is imported on the main thread. */
+static void kept(void) {
+  signals_start();
+  signal(SIGTERM, note_thread);
+  signal(SIGINT, SIG_IGN);
+  signals_keep();
+  raise(SIGTERM);
+  if (signals_wait(0) != SIGTERM) return;
+  raise(SIGINT);
+  _exit(signals_wait(0));
+}
+static void ignored_before(void) {
+  signal(SIGINT, SIG_IGN);
+  signals_start();
+  signals_keep();
+  raise(SIGINT);
+  _exit(signals_wait(0) == -1 ? 8 : 9);
+}
+
 static void ends_of_this_process(void **state) {
   (void)state;
   assert_int_equal(end_of_child(two_untaken), SIGNALS_EXIT + SIGINT);
   assert_int_equal(end_of_child(two_taken), 7);
   assert_int_equal(end_of_child(stopped), -SIGINT);
   assert_int_equal(end_of_child(blocked_before), SIGTERM);
+  assert_int_equal(end_of_child(kept), SIGINT);
+  assert_int_equal(end_of_child(ignored_before), 8);
 }
 
 int main(void) {
