@@ -75,6 +75,7 @@ refuses_code() {
 pass_if "--no_code, in any spelling: an environment that is a module's" refuses_code
 pass_if "words, numbers and files that name no environment are refused" check words gym
 pass_if "an actor that never steps is given up, however long it lives" check deaths
+pass_if "what actors print is kept within a bound, and shown at a death of a new kind" check logs
 pass_if "a mask in the info is that environment's alone" check masks
 pass_if "True and False, and arrays of one, end an episode; nothing else does" check ends
 echo cartpole >foreign/environment.txt
@@ -185,6 +186,8 @@ pass_if "an ID that there is not" eval 'is $code 1 && says "; the nearest: CartP
 acorn train gym:pole:Wrong-v0 ppo 1 --total_steps=5k --logdir=wrong
 pass_if "an actor that never steps is given up, with its reason" \
   eval 'is $code 1 && says "no step is taken" && says "every actor has ended"'
+pass_if "which is shown with its traceback at the first death" \
+  eval 'grep -A 1 -F "last lines of actor 0" err | grep -q "^Traceback"'
 acorn train gym:pole:Invalid-v0 ppo 1 --total_steps=5k --logdir=invalid
 pass_if "so is one whose every step is invalid" \
   eval 'is $code 1 && says "must be True or False" && says "every actor has ended"'

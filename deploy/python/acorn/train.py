@@ -4,6 +4,7 @@ scripts/eval.sh evaluates such a run so, too."""
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from acorn.world import View
 MOST_DEATHS = 5  # of an actor that has never stepped
 LONGEST_PAUSE_S = 60
 GRACE_S = 2  # for actors to close their environments
+LOG_BYTES = 8 << 20  # of an actor: of a longer one the newest half stays
+TAIL_BYTES = 4000  # of a log that are shown
 EXIT_RUN_OVER = 77  # of an actor; 0 may be its environment's
 # Options of run_local.sh that are not here, the values with which they ask for what is here anyway,
 # and what to do instead.
@@ -107,6 +110,7 @@ class _Actor:
     """A process that plays, in a session of its own, which ends with it: environments may have
     started processes. When it dies it is started again: after 1, 2, 4 ... 60 s, and after 1 s
     again once it has worked for a minute; at once while it has never stepped, but not for ever."""
+    shown = None  # of all actors: the death whose output was shown last
 
     def __init__(self, index, folder, words):
         self.index, self.log, self.mark = index, folder / f"{index}.log", folder / f"{index}.steps"
@@ -116,7 +120,8 @@ class _Actor:
 
     def _start(self):
         self.start_s, self.started_s = None, time.monotonic()
-        with open(self.log, "w") as log:
+        with open(self.log, "ab") as log:
+            self.begin = log.tell()  # of this life's output
             self.process = subprocess.Popen(self.words, stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL, start_new_session=True)
             self.group = self.process.pid
@@ -131,6 +136,7 @@ class _Actor:
 
     def look(self):
         """Starts it again if it is time to. Whether it plays, or will."""
+        self._bound_log()
         now_s, code = time.monotonic(), self.process.poll()
         if code is None or self.is_over:
             return not self.is_over
@@ -139,6 +145,34 @@ class _Actor:
         elif now_s >= self.start_s:
             self._start()
         return not self.is_over
+
+    def _bound_log(self):
+        """An environment may print at each step, for days."""
+        size = self.log.stat().st_size
+        if size > LOG_BYTES:
+            with open(self.log, "r+b") as log:
+                log.seek(size - LOG_BYTES // 2)
+                newest = log.read(LOG_BYTES // 2).partition(b"\n")[2]
+                log.truncate(0)
+            with open(self.log, "ab") as log:  # as the actor itself, which writes meanwhile
+                log.write(newest)
+            self.begin = 0
+
+    def tail(self):
+        """The last whole lines of what it has printed since it was started."""
+        with open(self.log, "rb") as log:
+            begin = max(self.begin, self.log.stat().st_size - TAIL_BYTES)
+            log.seek(begin)
+            text = log.read(TAIL_BYTES).decode(errors="replace")
+        return text if begin == self.begin else text.partition("\n")[2]
+
+    def _show(self, tail, how):
+        """Numbers aside, deaths are alike whose last lines are."""
+        how = re.sub("[0-9]+", "", how)
+        if tail and how != _Actor.shown:
+            _Actor.shown = how
+            print(f"---- the last lines of actor {self.index}\n{tail.rstrip()}\n----",
+                  file=sys.stderr)
 
     def _count_death(self, now_s, code):
         self.end()
@@ -149,8 +183,10 @@ class _Actor:
         if not self.is_over:
             pause_s = min(2 ** (self.deaths - 1), LONGEST_PAUSE_S) if stepped else 0.2
             self.start_s = now_s + pause_s
-            lines = self.log.read_text(errors="replace").splitlines() or [""]
-            how = f"exit code {code}: {lines[-1]}" if code >= 0 else f"signal {-code}"
+            tail = self.tail()
+            last = tail.rstrip().rpartition("\n")[2]
+            how = f"exit code {code}: {last}" if code >= 0 else f"signal {-code}"
+            self._show(tail, how)
             print(f"actor {self.index} is started again in {pause_s} s; it has died by {how}",
                   file=sys.stderr)
 
@@ -164,7 +200,7 @@ def _wait(learner, actors):
             except subprocess.TimeoutExpired:
                 learner.terminate()
                 learner.wait()
-                sys.stderr.write(actors[0].log.read_text(errors="replace")[-2000:])
+                sys.stderr.write(actors[0].tail())
                 raise AcornError("every actor has ended, the first as above") from None
         time.sleep(0.05)
     return learner.returncode

@@ -401,6 +401,41 @@ def deaths():
         assert all(actor.look() for _ in range(20)) and actor.deaths == 1, actor.deaths
 
 
+def logs():
+    """An actor's output is kept over its lives, within a bound, and shown where a death is new."""
+    import contextlib
+    import io
+    import types
+    from pathlib import Path
+
+    from acorn import train
+    code = None
+    lives = types.SimpleNamespace(pid=0, poll=lambda: code, wait=lambda: code)
+    train.subprocess = types.SimpleNamespace(DEVNULL=None, Popen=lambda *_, **__: lives)
+    train.os = types.SimpleNamespace(killpg=lambda *_: None)
+    with tempfile.TemporaryDirectory() as folder:
+        actor = train._Actor(0, Path(folder), [])
+        actor.mark.touch()
+        said = []
+        for number in (1, 2, 3):
+            code = None
+            actor._start()
+            with open(actor.log, "ab") as log:
+                log.write(b"%d steps\n" % number * (5000 if number == 2 else 3 << 19))
+                log.write(b"Traceback:\n" + b"OSError: %d" % (number // 3 or number))
+            actor.look()
+            with contextlib.redirect_stderr(io.StringIO()) as err:
+                code = 1
+                actor.look()
+            said.append(err.getvalue())
+        assert said[0].startswith("---- the last lines of actor 0\n1 steps\n1 steps\n"), said[0][:99]
+        assert "\nTraceback:\nOSError: 1\n----\nactor 0 is started again in 1 s; " in said[0], said[0]
+        assert "exit code 1: OSError: 1\n" in said[0] and len(said[0]) < 4200
+        assert [line.count("----") for line in said] == [2, 0, 0], said
+        data = actor.log.read_bytes()
+        assert 1 << 20 < len(data) <= 8 << 20 and data.startswith(b"3 steps\n"), len(data)
+
+
 def masks():
     """Environments of one name, one with a mask in its info: each is looked at for itself."""
     import gymnasium
