@@ -76,6 +76,9 @@ static enum status check_numbers(const struct acorn_row *row, struct error *erro
   if (status == STATUS_OK)
     status = check_count(row->num_more_numbers, ACORN_MAX_MORE_NUMBERS - row->num_numbers,
                          "num_more_numbers", error);
+  if (status == STATUS_OK && row->num_more_numbers && !row->more_numbers)
+    return status_fail(error, STATUS_IO, "its num_more_numbers is %d, and its more_numbers NULL",
+                       row->num_more_numbers);
   for (int i = 0; status == STATUS_OK && i < row->num_numbers; i++)
     status = check_name(row->number_name[i], i, error);
   for (int i = 0; status == STATUS_OK && i < row->num_more_numbers; i++)

@@ -80,6 +80,10 @@ static void numbers_of_an_episode(void **state) {
   expect(row_check_step(&row, &space, &error), "the name of its number 3 is 'a%'");
   row.num_more_numbers = 15;
   expect(row_check_step(&row, &space, &error), "num_more_numbers is 15, which is not in 0..14");
+  row.more_numbers = NULL;
+  row.num_more_numbers = 2;
+  expect(row_check_step(&row, &space, &error),
+         "its num_more_numbers is 2, and its more_numbers NULL");
   row.num_more_numbers = 0;
   row.num_numbers = 5;
   expect(row_check_step(&row, &space, &error), "num_numbers is 5");
