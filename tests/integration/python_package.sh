@@ -78,6 +78,7 @@ pass_if "an actor that never steps is given up, however long it lives" check dea
 pass_if "what actors print is kept within a bound, and shown at a death of a new kind" check logs
 pass_if "a mask in the info is that environment's alone" check masks
 pass_if "True and False, and arrays of one, end an episode; nothing else does" check ends
+pass_if "reset and step return what Gymnasium says" check returns
 echo cartpole >foreign/environment.txt
 acorn eval foreign
 pass_if "acorn eval: an environment that is not Gymnasium's" \

@@ -166,6 +166,18 @@ def _truth(value, name):
     raise TypeError(f"'{name}' must be True or False, not {value!r} ({type(value).__name__})")
 
 
+def _reward(value):
+    if isinstance(value, (str, bytes, bytearray)):  # which float() takes
+        raise TypeError(f"the reward must be a real number, not {type(value).__name__}")
+    return float(value)
+
+
+def _expect_tuple(result, size, what):
+    if not isinstance(result, tuple) or len(result) != size:
+        raise TypeError(f"it is no environment of Gymnasium 1: {what}")
+    return result
+
+
 class World:
     mark = None  # a file that is made at this process's first valid step
 
@@ -175,13 +187,17 @@ class World:
 
     def reset(self, seed):
         # Gymnasium's environments take 64 bits; what wraps them often takes 31.
-        return self.view.read(self.env.reset(seed=None if seed is None else int(seed) & 0x7fffffff))
+        result = self.env.reset(seed=None if seed is None else int(seed) & 0x7fffffff)
+        return self.view.read(_expect_tuple(
+            result, 2, "reset does not return (observation, info)"))
 
     def step(self, action):
-        result = self.env.step(action)
+        result = _expect_tuple(
+            self.env.step(action), 5,
+            "step does not return (observation, reward, terminated, truncated, info)")
         _, reward, terminated, truncated, self.info = result
         ends = [_truth(terminated, "terminated"), _truth(truncated, "truncated")]
-        row = self.view.read(result), float(reward), *ends
+        row = self.view.read(result), _reward(reward), *ends
         if World.mark:
             open(World.mark, "w").close()
             World.mark = None

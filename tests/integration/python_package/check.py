@@ -466,6 +466,31 @@ def ends():
             raise AssertionError(f"{value!r} is taken")
 
 
+def returns():
+    """What reset and step may return, as in envs/gymnasium/game.c."""
+    import types
+
+    from acorn.world import World
+    of_reset, of_step = (1, {}), (1, np.float16(2), False, True, {})
+    env = types.SimpleNamespace(reset=lambda seed: of_reset, step=lambda _: of_step)
+    view = types.SimpleNamespace(read=lambda result: result[0], pack=None, unpack=None)
+    world = World(env, view)
+    assert world.reset(7) == 1 and world.step(0) == (1, 2.0, False, True)
+    no_reset = "it is no environment of Gymnasium 1: reset does not return (observation, info)"
+    no_step = "Gymnasium 1: step does not return (observation, reward, terminated, truncated, info)"
+    for of_reset, of_step, words in (
+            (np.zeros(2), None, no_reset), ([1, {}], None, no_reset), (1, None, no_reset),
+            (None, of_step[:4], no_step), (None, list(of_step), no_step),
+            (None, (1, "1.0", *of_step[2:]), "the reward must be a real number, not str"),
+            (None, (1, b"1", *of_step[2:]), "the reward must be a real number, not bytes")):
+        try:
+            world.step(0) if of_reset is None else world.reset(7)
+        except TypeError as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError(f"no error: {words}")
+
+
 def old_libc():
     from acorn import bundle, command
     real = bundle._libc
