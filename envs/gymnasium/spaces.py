@@ -1,6 +1,7 @@
 """What the observations and actions of an environment are to the learner."""
 
 import math
+import re
 
 from acorn_packages import Refusal, gymnasium, tell
 
@@ -271,7 +272,23 @@ def describe(env, word, most_actions, most_numbers, most_choices):
             if any(leaf[-1] for leaf in leaves)
             else f"its observation has {len(leaves)} parts; there may be 1 to 8"
         )
+    names = set()
     for name, _, _, shape, *_ in leaves:
+        if name in names:
+            raise Refusal(
+                f"two parts of its observation are named '{name}': wrap the environment, and name "
+                "one of them otherwise"
+            )
+        names.add(name)
+        if not re.fullmatch("[!-~]+", name):
+            raise Refusal(
+                f"the part '{name}' of its observation has a character in its name that is no "
+                "visible ASCII, or a blank: wrap the environment, and name it otherwise"
+            )
+        if 0 in shape:
+            raise Refusal(
+                f"its observation '{name}' has no number {shape}: wrap the environment, without it"
+            )
         if len(name) > 31:
             raise Refusal(f"the part '{name}' of its observation has more than 31 characters")
         if len(shape) > 4:

@@ -18,7 +18,7 @@ static const struct {
 };
 enum { NUM_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* The name of a buffer's dtype, or "?". */
+/* The name of a buffer's dtype, or "?": none of those that are read. */
 static const char *dtype_of(const Py_buffer *buffer) {
   const char *format = buffer->format ? buffer->format : "B";
   if (*format == '@' || *format == '=' || *format == '<') format++;
@@ -272,14 +272,22 @@ static int is_as_described(const struct leaf *leaf, const Py_buffer *buffer) {
   return 1;
 }
 
-static void say_mismatch(const struct leaf *leaf, const Py_buffer *buffer) {
+/* value: what has that buffer, an array of numpy most often, whose word for its dtype is known. */
+static void say_mismatch(const struct leaf *leaf, PyObject *value, const Py_buffer *buffer) {
   char is[128] = "", should[128] = "";
+  PyObject *dtype = PyObject_GetAttrString(value, "dtype");
+  if (!dtype) {
+    PyErr_Clear();
+    dtype = PyUnicode_FromString(dtype_of(buffer));
+  }
+  if (!dtype) return;
   for (int d = 0; d < buffer->ndim; d++)
     append(is, sizeof is, d ? ",%lld" : "%lld", buffer->shape[d]);
   for (int d = 0; d < leaf->rank; d++)
     append(should, sizeof should, d ? ",%lld" : "%lld", leaf->shape[d]);
-  PyErr_Format(PyExc_TypeError, "the observation '%s' is %s[%s], the space says %s[%s]", leaf->name,
-               dtype_of(buffer), is, leaf->source, should);
+  PyErr_Format(PyExc_TypeError, "the observation '%s' is %S[%s], the space says %s[%s]", leaf->name,
+               dtype, is, leaf->source, should);
+  Py_DECREF(dtype);
 }
 
 /* Of any numbers, which are little-endian: 1 where they are not 0, nor -0. */
@@ -338,7 +346,7 @@ static int write_array(const struct leaf *leaf, PyObject *value, void *out) {
   }
   int failed = !is_as_described(leaf, &buffer);
   if (failed)
-    say_mismatch(leaf, &buffer);
+    say_mismatch(leaf, value, &buffer);
   else if (tell_of_cast(leaf, &buffer))
     failed = 1;
   else if (PyBuffer_IsContiguous(&buffer, 'C'))

@@ -119,6 +119,11 @@ def faults():
         ("four", "step does not return (observation, reward, terminated, truncated, info)"),
         ("shape", "'observation' is float32[3], the space says float32[2]"),
         ("dtype", "'observation' is int32[2], the space says float32[2]"),
+        ("half dtype", "'observation' is float16[2], the space says float32[2]"),
+        ("big end", "'observation' is >f4[2], the space says float32[2]"),
+        ("objects", "'observation' is object[2], the space says float32[2]"),
+        ("texts", "'observation' is <U3[2], the space says float32[2]"),
+        ("memory", "'observation' is uint8[2], the space says float32[2]"),
         ("list", "'observation' is a list, the space says an array of float32"),
         ("a part less", "the observation has no part 'b', which stands for"),
         ("no parts", "the observation has no part 'a', which stands for"),
@@ -149,6 +154,10 @@ def faults():
     refuses("half precision", "its observation 'observation' is float16", strange, observation="half")
     refuses("too many parts", "its observation has 9 parts", strange, observation="many")
     refuses("too many dimensions", "has 5 dimensions", strange, observation="deep")
+    refuses("no number", "its observation 'far' has no number (3, 0)", strange, observation="empty")
+    refuses("a name with a blank", "the part 'far away' of its observation has a character", strange,
+            observation="blank")
+    refuses("two of one name", "two parts of its observation are named 'a.b'", strange, observation="twice")
     refuses_at_once("an unknown ID", "the nearest: CartPole-v1", "gym:CartPool-v1")
     refuses_at_once("windows", "scripts/watch.sh shows", "gym:CartPole-v1", render_mode="human")
     refuses_at_once("an ID that is out of date", "Please use `LunarLander-v3`", "gym:LunarLander-v2")

@@ -129,6 +129,11 @@ class Wrong(gymnasium.Env):
             "shape": np.zeros(3, np.float32),
             "dtype": np.zeros(2, np.int32),
             "list": [0.0, 0.0],
+            "half dtype": np.zeros(2, np.float16),
+            "big end": np.zeros(2, ">f4"),
+            "objects": np.array([0.0, None]),
+            "texts": np.array(["0.0", "0"]),
+            "memory": memoryview(b"ab"),
             "nan": np.array([0, np.nan], np.float32),
             "a part less": {"a": np.zeros(2, np.float32)},
             "no parts": np.zeros(2, np.float32),
@@ -407,6 +412,9 @@ class Strange(gymnasium.Env):
             "half": spaces.Box(-1, 1, (2,), np.float16),
             "many": spaces.Tuple([spaces.Discrete(2)] * 9),
             "deep": spaces.Box(-1, 1, (1, 1, 1, 1, 2)),
+            "empty": spaces.Dict({"far": spaces.Box(-1, 1, (3, 0))}),
+            "blank": spaces.Dict({"far away": spaces.Discrete(2)}),
+            "twice": spaces.Dict({"a.b": spaces.Discrete(2), "a": spaces.Dict({"b": spaces.Discrete(2)})}),
             "countless": spaces.Dict({"star": spaces.Discrete(2**31 + 1)}),
         }.get(observation, self.observation_space)
 
