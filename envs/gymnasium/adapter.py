@@ -5,6 +5,7 @@ import difflib
 import importlib
 import inspect
 import json
+import math
 import os
 import re
 import sys
@@ -322,15 +323,16 @@ MOST_NUMBERS = 16
 
 
 def number_of(value):
-    """A scalar as a float, of Python or numpy, True as 1; None: it is none."""
+    """A scalar as a float, of Python or numpy, True as 1; None: it is none, or not finite."""
     kind = getattr(getattr(value, "dtype", None), "kind", None)
     is_scalar = getattr(value, "shape", None) == () and kind in ("b", "i", "u", "f")
     if not is_scalar and not isinstance(value, (bool, int, float)):
         return None
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def numbers(info):

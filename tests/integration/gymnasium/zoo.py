@@ -61,7 +61,8 @@ class Everything(gymnasium.Env):
             "n" * 64: 1,
         }
         if self.scalars:
-            info = {**{f"key{i}": i for i in range(self.scalars)}, "is_success": True}
+            info = {f"inf{i}": np.inf for i in range(20)}
+            info.update({**{f"key{i}": i for i in range(self.scalars)}, "is_success": True})
         return self.look(), float(action), ends and not self.cut, ends and self.cut, info
 
 
