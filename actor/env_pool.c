@@ -10,6 +10,8 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 
+enum { REASON_BYTES = 512 };
+
 /* One environment and its episode. */
 struct player {
   void *env;
@@ -44,15 +46,23 @@ static int wire_is_aligned(const struct wire_layout *layout, const struct space 
   return 1;
 }
 
-static void *create_env(const struct env_pool *pool, struct error *error) {
-  char text[512] = "";
+/* NULL with a reason. */
+static void *try_create(const struct env_pool *pool, char reason[REASON_BYTES]) {
+  reason[0] = '\0';
   crash_in("create");
-  void *env = pool->env->create(pool->env_config, text, sizeof text);
+  void *env = pool->env->create(pool->env_config, reason, REASON_BYTES);
   crash_in(NULL);
-  if (env) return env;
-  (void)!status_fail(error, STATUS_IO, "environment %s could not be created: %s", pool->env->name,
-                     *text ? text : "it gave no reason");
-  return NULL;
+  if (!env && !*reason) snprintf(reason, REASON_BYTES, "it gave no reason");
+  return env;
+}
+
+static void *create_env(const struct env_pool *pool, struct error *error) {
+  char reason[REASON_BYTES];
+  void *env = try_create(pool, reason);
+  if (!env)
+    (void)!status_fail(error, STATUS_IO, "environment %s could not be created: %s", pool->env->name,
+                       reason);
+  return env;
 }
 
 static void destroy_env(const struct env_pool *pool, void *env) {
@@ -121,16 +131,18 @@ static void unstage(struct env_pool *pool, struct env_pool_rows *rows, int k) {
 }
 
 /* Environment k can no longer be trusted: a new one takes its place. The first error is the one
- * that is reported. */
+ * that is reported, also where there is no new one. */
 static enum status fail(struct env_pool *pool, int k, const char *what, const char *text,
                         struct error *error) {
   struct player *player = &pool->player[k];
+  char reason[REASON_BYTES];
   destroy_env(pool, player->env);
-  player->env = create_env(pool, error);
-  if (!player->env) return STATUS_IO;
-  return status_fail(error, STATUS_IO,
-                     "environment %s (number %d of this stream) failed in %s, after %u steps: %s",
-                     pool->env->name, k, what, player->length, *text ? text : "it gave no reason");
+  player->env = try_create(pool, reason);
+  return status_fail(
+      error, STATUS_IO,
+      "environment %s (number %d of this stream) failed in %s, after %u steps: %s%s%s",
+      pool->env->name, k, what, player->length, *text ? text : "it gave no reason",
+      player->env ? "" : "; a new one could not be created: ", player->env ? "" : reason);
 }
 
 /* Starts the next episode; its first observation goes into the row. */
@@ -146,7 +158,7 @@ static enum status reset(struct env_pool *pool, struct env_pool_rows *rows, int 
     player->length = 0;
   }
   player->cut = 0;
-  char text[512] = "";
+  char text[REASON_BYTES] = "";
   crash_in("reset");
   int failed = pool->env->reset(player->env, seeded ? &seed : NULL, &row, text, sizeof text);
   crash_in(NULL);
@@ -186,7 +198,7 @@ static enum status play_action(struct env_pool *pool, struct acorn_row *row, con
                                int k, struct error *error) {
   enum status status = row_check_action(action, &pool->space, error);
   if (status != STATUS_OK) return status;
-  char text[512];
+  char text[REASON_BYTES];
   text[0] = '\0';
   crash_in("step");
   int failed = pool->env->step(pool->player[k].env, action, row, text, sizeof text);

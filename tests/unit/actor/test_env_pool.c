@@ -285,7 +285,8 @@ static void a_failed_reset_or_create_is_told(void **state) {
   fake_failing_resets = 1;
   fake_failing_creates = 2;
   assert_int_equal(env_pool_begin(pool, &rows, &seeds, &error), STATUS_IO);
-  assert_non_null(strstr(error.text, "no simulator"));
+  assert_non_null(
+      strstr(error.text, "the emulator died; a new one could not be created: no simulator"));
   assert_int_equal(env_pool_begin(pool, &rows, &seeds, &error), STATUS_IO);
   begin(1);
   assert_int_equal(fake_alive, 2);
