@@ -21,10 +21,6 @@ static const struct acorn_env *const environments[] = {
 };
 enum { NUM_ENVIRONMENTS = sizeof environments / sizeof *environments - 1 };
 
-const struct acorn_env *const *registry_all(void) {
-  return environments;
-}
-
 void registry_print(FILE *out) {
   static const char *const others[][2] = {
       {"atari:GAME", "the games of the Atari 2600: see docs/gymnasium.md"},

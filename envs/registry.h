@@ -28,9 +28,6 @@ char *registry_word(const char *word);
 MUST_CHECK enum status registry_name_code(const char *word, const char *module, bool allowed,
                                           struct error *error);
 
-/* Those that are compiled in, NULL-terminated. */
-const struct acorn_env *const *registry_all(void);
-
 /* Prints what --env= takes, a line each, for --help. */
 void registry_print(FILE *out);
 

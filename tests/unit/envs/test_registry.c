@@ -10,12 +10,10 @@ static void finds_every_environment(void **state) {
     struct error error;
     assert_int_equal(registry_find(&env, names[i], &error), STATUS_OK);
     assert_string_equal(env->name, names[i]);
-    assert_ptr_equal(registry_all()[i], env);
     assert_int_equal(env->abi, ACORN_ENV_ABI);
     assert_int_equal(env->struct_bytes, sizeof(struct acorn_env));
     assert_true(strlen(env->about) > 10);
   }
-  assert_null(registry_all()[4]);
 }
 
 static void names_the_nearest(void **state) {
