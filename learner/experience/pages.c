@@ -151,20 +151,8 @@ const struct pages_config *pages_config(const struct pages *pages) {
   return &pages->config;
 }
 
-size_t pages_observation_bytes(const struct pages *pages) {
-  return (size_t)pages_capacity_steps(pages) * pages->config.shape.row_stride;
-}
-
 int64_t pages_capacity_steps(const struct pages *pages) {
   return (int64_t)pages->config.num_pages * pages->config.page_steps;
-}
-
-int pages_held(const struct pages *pages) {
-  return pages->config.num_pages - pages->num_free;
-}
-
-int pages_free(const struct pages *pages) {
-  return pages->num_free;
 }
 
 static void lock(struct pages *pages) {

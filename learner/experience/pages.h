@@ -170,12 +170,7 @@ void pages_end_image(struct pages *pages);
 /* How long pages_append has waited for that. */
 struct wait_time pages_image_wait(const struct pages *pages);
 
-/* Bytes of observations allocated, and the number of steps that can be reached through it: for the
- * memory figure. */
-size_t pages_observation_bytes(const struct pages *pages);
+/* Rows of all pages together. */
 int64_t pages_capacity_steps(const struct pages *pages);
-/* Pages now held and free. */
-int pages_held(const struct pages *pages);
-int pages_free(const struct pages *pages);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "learner/run/run.h"
+#include "tests/unit/learner/experience/pages_count.h"
 
 enum { ACTORS = 4, FRAME_BYTES = 84 * 84, WINDOWS = 3 };
 

@@ -9,6 +9,7 @@
 #include "common/base/random.h"
 #include "common/wire/wire.h"
 #include "learner/experience/pages.h"
+#include "tests/unit/learner/experience/pages_count.h"
 #include "tests/unit/support/discrete_shape.h"
 #include "tests/unit/support/host_batch.h"
 

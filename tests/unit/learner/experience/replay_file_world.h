@@ -15,6 +15,7 @@
 
 #include "common/base/check.h"
 #include "learner/experience/replay.h"
+#include "tests/unit/learner/experience/pages_count.h"
 #include "tests/unit/support/any_device.h"
 #include "tests/unit/support/host_batch.h"
 
