@@ -83,7 +83,7 @@ static double bytes_per_step(struct run *run, int num_envs) {
 static void measure(const char *folder, const char *lstm_size) {
   static struct run run;
   struct learner_options options = {0};
-  const struct run_callbacks callbacks = {ignore, ignore, NULL};
+  const struct run_callbacks callbacks = {ignore, ignore, NULL, NULL};
   struct error error;
   make_options(&options, folder, lstm_size);
   must(run_create(&run, &options, &callbacks, &error), &error);
