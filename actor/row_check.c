@@ -2,44 +2,21 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/base/step.h"
-
-/* The learner refuses others, by which an actor ends; here the environment is named. */
-static bool is_fine(float x) {
-  return fabsf(x) <= STEP_MAX_NUMBER;
-}
 
 static const char *why(float x) {
   return isfinite(x) ? ", of which only what is within +-1e+09 can be learned from" : "";
 }
 
-/* The place of the first number that is not fine; count if there is none. The first loop looks at
- * the bits, without a branch. */
-static size_t first_not_fine(const float *x, size_t count) {
-  const float most = STEP_MAX_NUMBER;
-  uint32_t largest = 0, bound;
-  memcpy(&bound, &most, sizeof bound);
-  for (size_t i = 0; i < count; i++) {
-    uint32_t bits;
-    memcpy(&bits, &x[i], sizeof bits);
-    bits &= 0x7fffffffu;
-    largest = bits > largest ? bits : largest;
-  }
-  if (largest <= bound) return count;
-  size_t i = 0;
-  while (is_fine(x[i])) i++;
-  return i;
-}
-
+/* The learner refuses others, by which an actor ends; here the environment is named. */
 static enum status check_observation(const struct acorn_row *row, const struct space *space,
                                      struct error *error) {
   for (int i = 0; i < space->num_tensors; i++) {
     const struct space_tensor *tensor = &space->tensor[i];
     if (tensor->dtype != DTYPE_FLOAT32) continue;
     const float *x = row->observation[i];
-    size_t count = space_tensor_bytes(tensor) / sizeof *x, at = first_not_fine(x, count);
+    size_t count = space_tensor_bytes(tensor) / sizeof *x, at = step_first_wild(x, count);
     if (at == count) continue;
     return status_fail(error, STATUS_IO, "its observation '%s' has %g at place %zu of %zu%s",
                        tensor->name, (double)x[at], at, count, why(x[at]));
@@ -93,7 +70,7 @@ static enum status check_flag(int flag, const char *name, struct error *error) {
 
 enum status row_check_step(const struct acorn_row *row, const struct space *space,
                            struct error *error) {
-  if (!is_fine(row->reward))
+  if (step_is_wild(row->reward))
     return status_fail(error, STATUS_IO, "its reward is %g%s", (double)row->reward,
                        why(row->reward));
   enum status status = check_flag(row->terminated, "terminated", error);

@@ -50,35 +50,6 @@ enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t
   return STATUS_OK;
 }
 
-/* Whether x is out of bounds: NaN, infinite or too large. */
-static bool is_wild(float x) {
-  return !(fabsf(x) <= STEP_MAX_NUMBER);
-}
-
-/* Index of the first number that is out of bounds, or -1. Nearly always there is none: the bits
- * are looked at in blocks without a branch. Without its sign, a larger number has larger bits, and
- * NaN has the largest. */
-static int find_wild(const uint8_t *bytes, size_t count) {
-  typedef int32_t lanes __attribute__((vector_size(16)));
-  const float limit = STEP_MAX_NUMBER;
-  int32_t limit_bits;
-  memcpy(&limit_bits, &limit, sizeof(limit));
-  lanes bad = {0};
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    lanes bits;
-    memcpy(&bits, bytes + 4 * i, sizeof(bits));
-    bad |= (bits & 0x7fffffff) > limit_bits;
-  }
-  bool some = (bad[0] | bad[1] | bad[2] | bad[3]) != 0;
-  for (size_t at = some ? 0 : i; at < count; at++) {
-    float x;
-    memcpy(&x, bytes + 4 * at, sizeof(x));
-    if (is_wild(x)) return (int)at;
-  }
-  return -1;
-}
-
 /* Whether the environment of episode `at` has one earlier in the message too. Actors report in the
  * order of their environments, so the first look is nearly always the only one. */
 static bool reported_before(const struct wire_episode *episodes, int at) {
@@ -109,9 +80,9 @@ enum status rules_check_episodes(const struct wire_episode *episodes, int num_ep
 
 static enum status check_rewards(const uint8_t *flags, const float *reward, int K,
                                  struct error *error) {
-  if (find_wild((const uint8_t *)reward, (size_t)K) < 0) return STATUS_OK;
+  if (step_first_wild(reward, (size_t)K) == (size_t)K) return STATUS_OK;
   for (int i = 0; i < K; i++)
-    if (!(flags[i] & STEP_ABSENT) && is_wild(reward[i]))
+    if (!(flags[i] & STEP_ABSENT) && step_is_wild(reward[i]))
       return status_fail(error, STATUS_INVALID,
                          "environment %d: its reward is %g; only numbers within +-%g can be "
                          "learned from",
@@ -123,20 +94,18 @@ static enum status check_tensor(const uint8_t *flags, const uint8_t *rows,
                                 const struct wire_layout *layout, int t, const char *name,
                                 struct error *error) {
   const struct wire_tensor *tensor = &layout->tensor[t];
-  size_t count = tensor->bytes / 4;
+  size_t count = tensor->bytes / 4, all = (size_t)layout->num_environments * count;
   /* Rows without gaps are one array: one look at all of them is enough nearly always. */
-  if (tensor->bytes == layout->row_stride &&
-      find_wild(rows, (size_t)layout->num_environments * count) < 0)
-    return STATUS_OK;
+  if (tensor->bytes == layout->row_stride && step_first_wild(rows, all) == all) return STATUS_OK;
   for (int i = 0; i < layout->num_environments; i++) {
     if (flags[i] & STEP_ABSENT) continue;
     const uint8_t *row = rows + (size_t)i * layout->row_stride + tensor->row_offset;
-    int at = find_wild(row, count);
-    if (at < 0) continue;
+    size_t at = step_first_wild(row, count);
+    if (at == count) continue;
     float x;
-    memcpy(&x, row + 4 * (size_t)at, sizeof(x));
+    memcpy(&x, row + 4 * at, sizeof(x));
     return status_fail(error, STATUS_INVALID,
-                       "environment %d: element %d of observation '%s' is %g; only numbers within "
+                       "environment %d: element %zu of observation '%s' is %g; only numbers within "
                        "+-%g can be learned from",
                        i, at, name, (double)x, (double)STEP_MAX_NUMBER);
   }
