@@ -44,30 +44,22 @@ static int make_actions(struct game *game) {
   return game->action ? 0 : -1;
 }
 
-/* box: as spaces.py's box_of gives it, or None. */
-static int read_box(struct game *game, PyObject *box) {
-  const char *low, *high;
-  Py_ssize_t bytes, high_bytes;
-  PyObject *action_of;
-  if (box == Py_None) return 0;
-  if (!PyArg_ParseTuple(box, "y#y#O", &low, &bytes, &high, &high_bytes, &action_of)) return -1;
-  game->num_numbers = (int)bytes / (int)sizeof(float);
-  memcpy(game->low, low, (size_t)bytes);
+/* box, choices: as spaces.py's box_of and choices_made give them, or None. */
+static int read_made(struct game *game, PyObject *box, PyObject *choices) {
+  const char *low = "", *high = "", *among = "";
+  Py_ssize_t low_bytes = 0, high_bytes = 0, among_bytes = 0;
+  PyObject *action_of = NULL;
+  if (box != Py_None &&
+      !PyArg_ParseTuple(box, "y#y#O", &low, &low_bytes, &high, &high_bytes, &action_of))
+    return -1;
+  if (choices != Py_None && !PyArg_ParseTuple(choices, "y#O", &among, &among_bytes, &action_of))
+    return -1;
+  game->num_numbers = (int)low_bytes / (int)sizeof(float);
+  game->num_choices = (int)among_bytes / (int)sizeof(int32_t);
+  memcpy(game->low, low, (size_t)low_bytes);
   memcpy(game->high, high, (size_t)high_bytes);
-  game->action_of = Py_NewRef(action_of);
-  return 0;
-}
-
-/* choices: as spaces.py's choices_made gives them, or None. */
-static int read_choices(struct game *game, PyObject *choices) {
-  const char *among;
-  Py_ssize_t bytes;
-  PyObject *action_of;
-  if (choices == Py_None) return 0;
-  if (!PyArg_ParseTuple(choices, "y#O", &among, &bytes, &action_of)) return -1;
-  game->num_choices = (int)bytes / (int)sizeof(int32_t);
-  memcpy(game->among, among, (size_t)bytes);
-  game->action_of = Py_NewRef(action_of);
+  memcpy(game->among, among, (size_t)among_bytes);
+  game->action_of = Py_XNewRef(action_of);
   return 0;
 }
 
@@ -87,7 +79,7 @@ static int make(struct game *game, const struct acorn_config *config) {
     game->reset = PyObject_GetAttrString(env, "reset");
     game->seed_name = Py_BuildValue("(s)", "seed");
     failed = !game->step || !game->reset || !game->seed_name || read_leaves(game, leaves) ||
-             make_actions(game) || read_box(game, box) || read_choices(game, choices);
+             make_actions(game) || read_made(game, box, choices);
   }
   Py_XDECREF(made);
   return failed ? -1 : 0;
