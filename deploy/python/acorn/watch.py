@@ -10,7 +10,7 @@ from acorn.bundle import AcornError
 from acorn.environment import CODE, check_code, find, split
 from acorn.policy import load
 from acorn.train import make, run
-from acorn.world import View, adapter, ask
+from acorn.world import View, World, adapter, ask
 
 EXIT_NOT_READ = 5
 WORDS = {"env": "join", "checkpoint": "", "policy": "greedy", "episodes": 1, "seed": 1000,
@@ -53,14 +53,14 @@ def _draw(env, stdout, times):
     stdout.flush()
 
 
-def _play(env, view, policy, stdout, options, episode):
-    result = env.reset(seed=options["seed"] + episode)
+def _play(world, policy, stdout, options, episode):
+    env, observation = world.env, world.reset(options["seed"] + episode)
     state, reward, score, steps, over = None, 0.0, 0.0, 0, False
     while not over and steps < options["max_steps"]:
         _draw(env, stdout, 1)
-        action, state = policy.act(view.read(result), state, reward)
-        result = env.step(view.unpack(np.asarray(action).tobytes(), 1)[0])
-        _, reward, terminated, truncated, _ = result
+        action, state = policy.act(observation, state, reward)
+        action = world.unpack(np.asarray(action).tobytes(), 1)[0]
+        observation, reward, terminated, truncated = world.step(action)
         score, steps, over = score + reward, steps + 1, terminated or truncated
     _draw(env, stdout, options["hold"])
     print(f"episode {episode + 1}: return {score:.9g} in {steps} steps"
@@ -75,9 +75,9 @@ def watch(words):
     check_code(environment, words[1:])
     policy = load(words[0], checkpoint=options["checkpoint"])
     env = make(environment, options["env"], renders=True)
-    view = View(env, environment.gym_id)
+    world = World(env, View(env, environment.gym_id))
     for episode in range(options["episodes"]):
-        _play(env, view, policy, stdout, options, episode)
+        _play(world, policy, stdout, options, episode)
 
 
 if __name__ == "__main__":
