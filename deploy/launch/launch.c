@@ -56,8 +56,7 @@ static const struct arguments_form form = {
 struct launch {
   struct plan plan;
   char private_folder[PRIVATE_FOLDER_BYTES];
-  bool is_new;   // the run folder has been made here
-  bool had_runs; // there was a folder for run folders
+  size_t existing; // bytes of the run folder's name that led to a folder before
   char log_folder[PATH_MAX];
 };
 
@@ -85,13 +84,13 @@ static enum status choose_folders(struct launch *launch, struct error *error) {
   enum status status = STATUS_OK;
   if (plan->learner.logdir[0])
     snprintf(plan->run_folder, sizeof(plan->run_folder), "%s", plan->learner.logdir);
-  else if (!plan->evaluates && !plan->run_folder[0]) {
-    launch->had_runs = access(RUNS_FOLDER, F_OK) == 0;
+  bool is_new = !plan->evaluates && !plan->run_folder[0];
+  launch->existing = launch_record_existing(is_new ? RUNS_FOLDER : plan->run_folder);
+  if (is_new) {
     char label[RUN_LABEL_BYTES];
     env_words_label(label, sizeof(label), plan->env_name, plan->learner.env_args);
     status = run_folder_create(plan->run_folder, PATH_MAX, RUNS_FOLDER, label,
                                plan->arguments.agent, time(NULL), error);
-    launch->is_new = status == STATUS_OK;
   }
   return status;
 }
@@ -174,13 +173,6 @@ static bool has_ended_well(const struct plan *plan, int code) {
   return in_order && !plan->evaluates && !plan->part.rank && launch_record_has("result.json");
 }
 
-// Removes the folders that were made here and are still empty.
-static void remove_empty_folders(const struct launch *launch) {
-  if (!launch->is_new) return;
-  rmdir(launch->plan.run_folder); // a learner that is refused may have done so
-  if (!launch->had_runs) rmdir(RUNS_FOLDER);
-}
-
 // Those that are left after the loss of a learner go on, as often as may be. Returns the exit code.
 static int supervise(struct launch *launch) {
   struct plan *plan = &launch->plan;
@@ -238,7 +230,7 @@ int main(int argc, char **argv) {
   enum status status = choose_address(&launch, &error);
   if (status == STATUS_OK) status = choose_folders(&launch, &error);
   if (status == STATUS_OK) plan_commands(plan);
-  if (status == STATUS_OK) launch_record_begin(plan, "./run_local.sh", argc, argv);
+  if (status == STATUS_OK) launch_record_begin(plan, launch.existing, "./run_local.sh", argc, argv);
   if (status == STATUS_OK) status = choose_log_folder(&launch, &error);
   code = status == STATUS_OK ? supervise(&launch) : plan_refuse(plan, &error);
   private_folder_remove(launch.private_folder);
@@ -248,7 +240,6 @@ int main(int argc, char **argv) {
     print_next(&launch);
   }
   launch_record_end(plan, code);
-  remove_empty_folders(&launch);
   /* MPI's launcher would kill the other processes of the job, before they have stopped. */
   if (code == PROCESS_INTERRUPTED && !plan->learner.learners_mpi) process_end_interrupted();
   return code;

@@ -66,24 +66,29 @@ static void cut_last(char *path) {
   path[length] = '\0';
 }
 
-static size_t length_of_existing(const char *name) {
+size_t launch_record_existing(const char *name) {
   char path[PATH_MAX];
   snprintf(path, sizeof(path), "%s", name);
   while (path[0] && access(path, F_OK) != 0) cut_last(path);
   return strlen(path);
 }
 
-/* Those folders of its name that were made here and are still empty. */
-static void remove_made(void) {
+/* Those folders of its name that were made here and are still empty. The learner, which finds them
+ * made, has left its refusal there. */
+static void remove_made(int exit_code) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof(path), "%s/result.json", folder.path);
+  bool is_made = strlen(folder.name) > folder.there;
+  if (is_made && exit_code == EXIT_USAGE && !launch_record_has("config.txt")) unlink(path);
   while (strlen(folder.name) > folder.there && rmdir(folder.name) == 0) cut_last(folder.name);
 }
 
 /* What goes wrong here the learner reports, which needs the same. */
-static void take_folder(const struct plan *plan) {
+static void take_folder(const struct plan *plan, size_t existing) {
   const char *name = plan->run_folder;
   if (!name[0] || plan->evaluates) return;
   snprintf(folder.name, sizeof(folder.name), "%s", name);
-  folder.there = length_of_existing(name);
+  folder.there = existing;
   if (files_make_folders(name, NULL) != STATUS_OK) return;
   folder.pin = pinned_folder_open(folder.path, name);
   if (folder.pin < 0) folder.path[0] = '\0';
@@ -109,11 +114,12 @@ void launch_record_actors(const struct plan *plan) {
   free(text);
 }
 
-void launch_record_begin(const struct plan *plan, const char *program, int argc, char **argv) {
+void launch_record_begin(const struct plan *plan, size_t existing, const char *program, int argc,
+                         char **argv) {
   words = json_object();
   json_object_set_new(words, "command", command_line(program, argc, argv));
   launch_record_actors(plan);
-  take_folder(plan);
+  take_folder(plan, existing);
   starts_before = num_starts();
 }
 
@@ -130,7 +136,7 @@ bool launch_record_has(const char *pattern) {
 
 void launch_record_end(const struct plan *plan, int exit_code) {
   if (!folder.path[0]) return;
-  if (pinned_folder_is(folder.name, folder.pin)) remove_made();
+  if (pinned_folder_is(folder.name, folder.pin)) remove_made(exit_code);
   if (launch_record_has("result.json") || num_starts() <= starts_before) return;
   if (exit_code == EXIT_USAGE) return; /* that start is another launcher's */
   char label[RUN_LABEL_BYTES], how[128], why[160], path[PATH_MAX + 16], whole[PATH_MAX];

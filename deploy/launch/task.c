@@ -85,7 +85,8 @@ static int run(struct task_plan *task, int argc, char **argv) {
   // The folder that the learner would choose by itself is not known here: then it stays empty.
   if (task->plan.part.has_learner)
     snprintf(task->plan.run_folder, PATH_MAX, "%s", task->plan.learner.logdir);
-  launch_record_begin(&task->plan, "deploy/run_task.sh", argc, argv);
+  size_t existing = launch_record_existing(task->plan.run_folder);
+  launch_record_begin(&task->plan, existing, "deploy/run_task.sh", argc, argv);
   task->plan.run.log_folder = log_folder[0] ? log_folder : NULL;
   task->plan.run.lost_exit_code = ACTOR_EXIT_NO_LEARNER;
   task->plan.run.stopped_exit_code = (int)task->plan.own.stopped_exit_code;

@@ -77,6 +77,7 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
     path = fresh;
   }
   enum status status = set_name(folder, path, error);
+  folder->is_made = access(path, F_OK) != 0;
   if (status == STATUS_OK) status = files_make_folders(folder->checkpoints, error);
   if (status == STATUS_OK) status = pin(folder, error);
   if (status == STATUS_OK) status = take_lock(folder, error);
@@ -233,5 +234,5 @@ void folder_abandon(struct folder *folder) {
   if (is_new) unlink(lock);
   if (is_new) rmdir(folder->checkpoints);
   folder_close(folder);
-  if (is_new && is_there) rmdir(folder->name);
+  if (is_new && is_there && folder->is_made) rmdir(folder->name);
 }

@@ -22,6 +22,7 @@ struct folder {
   char name[PATH_MAX]; /* for people: where it is, once folder_moved has looked */
   int pin, lock;       /* file descriptors; lock: holds the lock. -1: none */
   bool held_run;       /* there was a run in it already, or one goes on in it */
+  bool is_made;        /* by folder_open: it was not there before */
 };
 
 /* Creates the folder and what is above it and takes the lock. `path` "" makes
@@ -62,7 +63,7 @@ MUST_CHECK enum status folder_write_space(const struct folder *folder, const str
 MUST_CHECK enum status folder_read_space(struct space *out, const char *folder,
                                          struct error *error);
 
-/* Closes it, and removes it again if it was made for a run that did not come about. */
+/* Of a run that did not come about: closes it, and removes again what was made for it. */
 void folder_abandon(struct folder *folder);
 
 #endif

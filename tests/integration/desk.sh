@@ -162,7 +162,6 @@ no_actors() {
 pass_if "a run without actors tells why it failed" no_actors
 
 mkdir there
-touch there/note
 refused cartpole vtrace 1 --logdir=there --hidden=x
 refusal() {
   is "$code" 2 && is "$(json there/result.json reason)" refused &&

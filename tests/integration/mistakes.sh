@@ -45,6 +45,12 @@ mkdir kept
 mistake "so with a folder in others" "--max_envs=1 is less" cartpole vtrace 2 --max_envs=1 \
   --logdir=kept/made/run
 pass_if "of which those that were made are removed" is "$(find kept)" kept
+mistake "and with one that the learner sees only in its folder" \
+  "--minibatches=7 does not divide the 3 windows" cartpole ppo 1 4 --batch_size=3 \
+  --minibatches=7 --logdir=kept/made/run
+pass_if "of which they are removed, too" is "$(find kept)" kept
+mistake "the same in a folder of its own" "--minibatches=7 does not divide the 3 windows" \
+  cartpole ppo 1 4 --batch_size=3 --minibatches=7
 mistake "an LSTM without units" "--lstm_size=0: network lstm has 1 to 4096 units" \
   tmaze r2d2 1 --lstm_size=0
 mistake "atoms that are one number" "and --value_high=1000000000: in float32 atoms 0 and 1 of 51" \

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "common/base/files.h"
 #include "common/base/log.h"
 #include "learner/run/folder.h"
 #include "tests/unit/support/temporary_folder.h"
@@ -112,6 +113,16 @@ static void a_run_that_did_not_come_about_leaves_nothing(void **state) {
   assert_int_equal(open_run(&folder, false), STATUS_OK);
   folder_abandon(&folder);
   assert_int_equal(access(run_path, F_OK), -1);
+}
+
+static void but_the_folder_that_was_there(void **state) {
+  (void)state;
+  struct folder folder;
+  assert_int_equal(files_make_folders(run_path, &error), STATUS_OK);
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  folder_abandon(&folder);
+  assert_int_equal(access(run_path, F_OK), 0);
+  assert_false(exists("checkpoints"));
 }
 
 /* What somebody else put there stays. */
@@ -290,6 +301,7 @@ int main(void) {
       WITH(a_second_learner_is_refused),
       WITH(an_earlier_run_is_continued_or_left_alone),
       WITH(a_run_that_did_not_come_about_leaves_nothing),
+      WITH(but_the_folder_that_was_there),
       WITH(but_what_is_not_its_own),
       WITH(without_a_path_it_is_named_by_environment_agent_and_time),
       WITH(a_path_that_is_no_good_is_named),
