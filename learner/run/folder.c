@@ -65,6 +65,17 @@ static enum status take_lock(struct folder *folder, struct error *error) {
       folder->name);
 }
 
+/* A run would be trained to its end before it learned that it can keep nothing. */
+static enum status check_writable(const struct folder *folder, struct error *error) {
+  bool is_writable = faccessat(AT_FDCWD, folder->path, W_OK, AT_EACCESS) == 0 &&
+                     faccessat(AT_FDCWD, folder->checkpoints, W_OK, AT_EACCESS) == 0;
+  if (is_writable) return STATUS_OK;
+  return status_fail(error, STATUS_IO,
+                     "the run folder %s, or checkpoints/ in it, cannot be written: %s; nothing of "
+                     "a run could be kept there",
+                     folder->name, strerror(errno));
+}
+
 enum status folder_open(struct folder *folder, const char *path, const char *env, const char *agent,
                         bool resume, struct error *error) {
   char fresh[512];
@@ -82,13 +93,16 @@ enum status folder_open(struct folder *folder, const char *path, const char *env
   if (status == STATUS_OK) status = pin(folder, error);
   if (status == STATUS_OK) status = take_lock(folder, error);
   folder->held_run = status == STATUS_EXISTS || exists_in(folder, "config.txt");
-  if (status != STATUS_OK) return status;
-  if (!folder->held_run || resume) return STATUS_OK;
-  folder_close(folder);
-  return status_fail(error, STATUS_EXISTS,
-                     "the run folder %s holds a run already: continue it with --resume, or choose "
-                     "another --logdir",
-                     folder->name);
+  if (status == STATUS_OK && folder->held_run && !resume)
+    status =
+        status_fail(error, STATUS_EXISTS,
+                    "the run folder %s holds a run already: continue it with --resume, or choose "
+                    "another --logdir",
+                    folder->name);
+  else if (status == STATUS_OK)
+    status = check_writable(folder, error);
+  if (status != STATUS_OK && folder->held_run) folder_close(folder);
+  return status;
 }
 
 enum status folder_open_read_only(struct folder *folder, const char *path, struct error *error) {

@@ -27,7 +27,7 @@ struct folder {
 
 /* Creates the folder and what is above it and takes the lock. `path` "" makes
  * runs/<env>-<agent>-<time>. Errors: EXISTS: another learner is using it, or it holds a run and
- * `resume` is false; IO. */
+ * `resume` is false; IO: also where it cannot be written. */
 MUST_CHECK enum status folder_open(struct folder *folder, const char *path, const char *env,
                                    const char *agent, bool resume, struct error *error);
 /* The folder of a finished or running run, read only: no lock. Errors: NOT_FOUND. */

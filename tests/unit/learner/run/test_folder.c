@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -15,6 +16,7 @@
 #include "learner/run/folder.h"
 #include "tests/unit/support/temporary_folder.h"
 
+enum { NOBODY = 65534 };
 static char base[TEMPORARY_FOLDER_BYTES], run_path[128];
 static struct error error;
 
@@ -104,6 +106,34 @@ static void an_earlier_run_is_continued_or_left_alone(void **state) {
   folder_abandon(&folder);
   expect_text("config.txt", "env = cartpole\n");
   assert_int_equal(open_run(&folder, true), STATUS_OK);
+  folder_close(&folder);
+}
+
+/* Of a user that may read the run, and even lock it. */
+static void a_run_that_cannot_be_written_is_not_continued(void **state) {
+  (void)state;
+  const char *const folders[] = {"", "checkpoints"};
+  struct folder folder;
+  bool is_root = geteuid() == 0;
+  assert_int_equal(open_run(&folder, false), STATUS_OK);
+  write_text("config.txt", "env = cartpole\n");
+  assert_int_equal(chmod(base, 0755), 0);
+  assert_int_equal(chmod(path_of("lock"), 0666), 0);
+  assert_int_equal(chmod(run_path, 0777), 0);
+  assert_int_equal(chmod(path_of("checkpoints"), 0777), 0);
+  folder_close(&folder);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(chmod(path_of(folders[i]), 0555), 0);
+    assert_true(!is_root || seteuid(NOBODY) == 0);
+    assert_int_equal(open_run(&folder, true), STATUS_IO);
+    assert_non_null(strstr(error.text, "cannot be written: Permission denied"));
+    assert_int_equal(folder.lock, -1);
+    assert_true(!is_root || seteuid(0) == 0);
+    assert_int_equal(chmod(path_of(folders[i]), 0777), 0);
+  }
+  assert_true(!is_root || seteuid(NOBODY) == 0);
+  assert_int_equal(open_run(&folder, true), STATUS_OK);
+  assert_true(!is_root || seteuid(0) == 0);
   folder_close(&folder);
 }
 
@@ -300,6 +330,7 @@ int main(void) {
       WITH(an_environment_of_any_length_is_read),
       WITH(a_second_learner_is_refused),
       WITH(an_earlier_run_is_continued_or_left_alone),
+      WITH(a_run_that_cannot_be_written_is_not_continued),
       WITH(a_run_that_did_not_come_about_leaves_nothing),
       WITH(but_the_folder_that_was_there),
       WITH(but_what_is_not_its_own),
