@@ -6,7 +6,8 @@
 #        [--band=range|interval] [--title=TEXT] [--data]
 #
 #   RUN      a run folder, or a folder of run folders, also of folders of them (as
-#            scripts/sweep.py makes); what has no metrics in it is left out, and named
+#            scripts/sweep.py makes); of several, what has no metrics, or not that of --y, or cannot
+#            be read is left out, and named
 #   --out    default: learning_curve.png in the RUN; beside the first if there are several
 #   --y      a metric of metrics.jsonl: train/episode_return (default), eval/episode_return, ...
 #   --band   range (default): from the lowest to the highest run; interval: the 95 % confidence

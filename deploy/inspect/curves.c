@@ -36,7 +36,7 @@ static const struct option rows[] = {
 static const struct option_exit exits[] = {
     {"0", "the curves are written"},
     {"1", "the output cannot be written"},
-    {"2", "wrong options, or a run that cannot be read"},
+    {"2", "wrong options, or no run that can be read"},
     {"4", "no run has two points yet"},
     {NULL, NULL},
 };
@@ -60,17 +60,34 @@ struct curves {
   int num_lines;
 };
 
-static enum status read_runs(struct curves *self, int num_folders, struct error *error) {
+/* An empty log, after an error, is no curve. */
+static enum status read_run(struct curves *self, char *folder, struct error *error) {
   struct run_axes axes = {strcmp(self->options.x, "seconds") == 0, self->options.y};
+  int run = self->groups.num_runs;
+  enum status status = groups_add(&self->groups, folder, error);
+  if (status != STATUS_OK) return status;
+  self->folder[run] = folder;
+  status = run_log_read(&self->log[run], folder, &axes, error);
+  if (status == STATUS_OK && self->log[run].count < 2)
+    log_warn("%s: %s has %d points so far: left out", folder, axes.y, self->log[run].count);
+  return status;
+}
+
+/* One of several that cannot be read keeps no other from being drawn. */
+static enum status read_runs(struct curves *self, int num_folders, struct error *error) {
+  int num_read = 0;
   for (int i = 0; i < num_folders; i++) {
-    enum status status = groups_add(&self->groups, self->folder[i], error);
-    if (status == STATUS_OK) status = run_log_read(&self->log[i], self->folder[i], &axes, error);
-    if (status != STATUS_OK) return status;
-    if (self->log[i].count < 2)
-      log_warn("%s: %s has %d points so far: left out", self->folder[i], axes.y,
-               self->log[i].count);
+    bool is_full = self->groups.num_runs == GROUPS_MAX_RUNS;
+    enum status status = read_run(self, self->folder[i], error);
+    if (status == STATUS_OK)
+      num_read++;
+    else if (is_full || num_folders == 1)
+      return status;
+    else
+      log_warn("%s: left out", error->text);
   }
-  return STATUS_OK;
+  if (num_read > 0) return STATUS_OK;
+  return status_fail(error, STATUS_INVALID, "none of these %d runs can be drawn", num_folders);
 }
 
 static double end_of(const struct run_log *log) {

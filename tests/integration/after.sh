@@ -103,6 +103,23 @@ pass_if "runs of one experiment are one curve: mean and range on a common grid" 
 make_run known/a/learner-1 0.1 0:0 100:0
 call "$scripts/plot.sh" known --data
 pass_if "a run of several learners is one run" known_numbers
+make_run unread/a 0.1 0:0 100:100
+make_run unread/empty 0.1
+make_run unread/strange 0.1 0:0 100:100
+echo 'no_such_option = 1' >>unread/strange/config.txt
+make_run unread/without 0.1
+echo '{"step":1,"seconds":1}' >unread/without/metrics.jsonl
+call "$scripts/plot.sh" unread --data
+unread() {
+  is "$code" 0 && grep -qx '# cartpole vtrace, 1 run' out && is "$(grep -c ': left out$' err)" 3 &&
+    says "unread/empty/metrics.jsonl holds no line of metrics yet: left out" &&
+    says "unread/strange/config.txt" && says "unread/without/metrics.jsonl has no such metric"
+}
+pass_if "runs that cannot be read are left out, and named" unread
+call "$scripts/plot.sh" unread/empty unread/without --data
+none_read() { is "$code" 2 && says "none of these 2 runs can be drawn"; }
+pass_if "where none is left it fails" none_read
+rm -r unread
 call "$scripts/plot.sh" known/a known/b --data --x=seconds --band=interval
 interval() { awk '$1 == 10 {found = $2 == 25 && $4 > 342 && $4 < 343} END {exit !found}' out; }
 pass_if "seconds, and the interval of the mean" interval
