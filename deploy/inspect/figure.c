@@ -44,8 +44,9 @@ static void write_legend(const struct figure *figure, const struct figure_line *
   write_quoted(text, out);
 }
 
-/* Large numbers as 200.0k and 1.5M. The other axis is left to gnuplot. */
-static void write_x_axis(const struct figure *figure, FILE *out) {
+/* Large numbers along x as 200.0k and 1.5M; along y with all digits in which they differ, where
+ * gnuplot would write 10^6 at each. */
+static void write_axes(const struct figure *figure, FILE *out) {
   double end = 0;
   for (int i = 0; i < figure->num_lines; i++) {
     const struct curve *curve = &figure->line[i].curve;
@@ -53,6 +54,7 @@ static void write_x_axis(const struct figure *figure, FILE *out) {
   }
   fprintf(out, "set xrange [0:%.9g]\nset tics nomirror\n", end > 0 ? end : 1);
   if (end >= 1e5) fprintf(out, "set format x '%%.1s%%c'\n");
+  fprintf(out, "set format y '%%.10g'\n");
 }
 
 /* The bands first, so that no line is under one; a first element that shows nothing saves thinking
@@ -83,13 +85,13 @@ void figure_write_script(const struct figure *figure, FILE *out) {
           "set grid lc rgb '#dddddd' lt 1 lw 1\n"
           "set key below vertical maxcols 1 left Left reverse noenhanced samplen 2 spacing 1.2 "
           "height 1\n"
-          "set lmargin 10\nset rmargin 4\n",
+          "set rmargin 4\n",
           700 + 24 * figure->num_lines);
   if (figure->num_lines == 1 && figure->line[0].num_runs == 1) fprintf(out, "set nokey\n");
   write_words("title", figure->title, out);
   write_words("xlabel", figure->x_label, out);
   write_words("ylabel", figure->y_label, out);
-  write_x_axis(figure, out);
+  write_axes(figure, out);
   for (int i = 0; i < figure->num_lines; i++) {
     fprintf(out, "$line%d << END_OF_LINE\n", i);
     write_points(&figure->line[i].curve, out);

@@ -40,6 +40,8 @@ static void the_script(void **state) {
   assert_non_null(strstr(text, "title \"it's one\" noenhanced"));
   assert_non_null(strstr(text, "title \"two (mean and range of 3 runs)\" noenhanced"));
   assert_non_null(strstr(text, "set xrange [0:1000]\n"));
+  assert_non_null(strstr(text, "set format y '%.10g'\n"));
+  assert_null(strstr(text, "lmargin")); /* gnuplot makes room for its labels */
   assert_non_null(strstr(text, "$line1 using 1:3:4 with filledcurves"));
   assert_null(strstr(text, "$line0 using 1:3:4")); /* one run has no band */
   free(text);
