@@ -12,7 +12,15 @@
 #include "common/base/files.h"
 #include "common/cluster/probe.h"
 
+enum { LEVELS = 3 }; /* SWEEP/VALUES/SEED */
+
 /* ---- run folders */
+
+static bool is_run(const char *folder) {
+  char path[PATH_MAX + 16];
+  snprintf(path, sizeof(path), "%s/config.txt", folder);
+  return access(path, F_OK) == 0;
+}
 
 /* Its learner holds the lock as long as it lives. */
 static bool goes_on(const char *folder) {
@@ -83,9 +91,7 @@ static enum status find_newest(struct learner_place *place, const char *runs, st
 
 static enum status find_in_folder(struct learner_place *place, const char *folder,
                                   struct error *error) {
-  char config[PATH_MAX + 16];
-  snprintf(config, sizeof(config), "%s/config.txt", folder);
-  if (access(config, F_OK) != 0) {
+  if (!is_run(folder)) {
     if (find_newest(place, folder, error) == STATUS_OK) return STATUS_OK;
     return status_fail(error, STATUS_NOT_FOUND,
                        "%.400s holds no run: there is no config.txt in it, nor a run that goes on",
@@ -114,21 +120,33 @@ static bool is_later(struct timespec a, struct timespec b) {
   return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-static enum status find_newest(struct learner_place *place, const char *runs, struct error *error) {
-  char newest[PATH_MAX] = "";
-  struct timespec latest = {0};
+struct newest {
+  char folder[PATH_MAX]; /* "": none */
+  struct timespec at;
+};
+
+/* Those of a sweep lie in folders of its own: `levels` deep. */
+static void look(struct newest *newest, const char *runs, int levels) {
   DIR *folder = opendir(runs);
   for (struct dirent *entry; folder && (entry = readdir(folder));) {
     char path[PATH_MAX];
     if (entry->d_name[0] == '.') continue;
     if (snprintf(path, sizeof(path), "%s/%s", runs, entry->d_name) >= PATH_MAX) continue;
     struct timespec at = started(path);
-    if (!is_later(at, latest)) continue;
-    latest = at;
-    memcpy(newest, path, sizeof(newest));
+    if (is_later(at, newest->at)) {
+      newest->at = at;
+      memcpy(newest->folder, path, sizeof(path));
+    } else if (levels > 1 && !is_run(path)) {
+      look(newest, path, levels - 1);
+    }
   }
   if (folder) closedir(folder);
-  if (newest[0]) return find_in_folder(place, newest, error);
+}
+
+static enum status find_newest(struct learner_place *place, const char *runs, struct error *error) {
+  struct newest newest = {.folder = ""};
+  look(&newest, runs, LEVELS);
+  if (newest.folder[0]) return find_in_folder(place, newest.folder, error);
   return status_fail(error, STATUS_NOT_FOUND,
                      "no run goes on in the folder %s: give the learner's ADDRESS (HOST:PORT or "
                      "unix:PATH) or its run folder",

@@ -17,9 +17,9 @@ struct learner_place {
   char operator_token_file[PATH_MAX]; /* "": the operator's calls take the other token */
 };
 
-/* `word`: an address; a run folder, whose file `address` the learner has written; a folder of them:
- * the newest in it that goes on; or NULL: the same of `runs`. Errors: NOT_FOUND, with what was
- * looked for: no run, or one that is over; INVALID: the word is neither. */
+/* `word`: an address; a run folder, whose file `address` the learner has written; a folder of them,
+ * or of sweeps: the newest in it that goes on; or NULL: the same of `runs`. Errors: NOT_FOUND, with
+ * what was looked for: no run, or one that is over; INVALID: the word is neither. */
 MUST_CHECK enum status learner_place_find(struct learner_place *place, const char *word,
                                           const char *runs, struct error *error);
 

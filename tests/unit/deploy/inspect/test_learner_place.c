@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/files.h"
 #include "deploy/inspect/learner_place.h"
 #include "tests/unit/support/temporary_folder.h"
 
@@ -34,9 +35,10 @@ static int destroy(void **state) {
 
 /* A run folder; returns its lock, which is held if the run goes on. */
 static int make_run(char path[128], const char *name, const char *address, bool goes_on) {
+  struct error error;
   char lock[160];
   snprintf(path, 128, "%s/%s", runs, name);
-  mkdir(path, 0777);
+  assert_int_equal(files_make_folders(path, &error), STATUS_OK);
   temporary_folder_write(path, "config.txt", "");
   if (address) temporary_folder_write(path, "address", address);
   snprintf(lock, sizeof(lock), "%s/lock", path);
@@ -132,6 +134,30 @@ static void without_a_word_it_is_the_newest_that_goes_on(void **state) {
   not_found(NULL, STATUS_NOT_FOUND, "no run goes on in the folder");
 }
 
+static void runs_of_a_sweep_are_found(void **state) {
+  (void)state;
+  struct learner_place place;
+  struct error error;
+  char path[128];
+  struct {
+    const char *folder, *address; /* "": it is not found */
+  } cases[] = {{"sweep/seed-1", "host:1"},
+               {"sweep/rate=1/seed-1", "host:2"},
+               {"sweep/rate=1/more/seed-1", ""},
+               {"over/learner-1", ""}};
+  close(make_run(path, "over", "host:3", false));
+  for (int i = 0; i < 4; i++) {
+    int lock = make_run(path, cases[i].folder, cases[i].address, true);
+    if (cases[i].address[0]) {
+      assert_int_equal(learner_place_find(&place, NULL, runs, &error), STATUS_OK);
+      assert_string_equal(place.address, cases[i].address);
+    } else {
+      not_found(NULL, STATUS_NOT_FOUND, "no run goes on in the folder");
+    }
+    close(lock);
+  }
+}
+
 static void whether_anybody_listens(void **state) {
   (void)state;
   struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -160,6 +186,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_run_folder_names_the_files_to_call_with, create, destroy),
       cmocka_unit_test_setup_teardown(without_a_word_it_is_the_newest_that_goes_on, create,
                                       destroy),
+      cmocka_unit_test_setup_teardown(runs_of_a_sweep_are_found, create, destroy),
       cmocka_unit_test(whether_anybody_listens),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
