@@ -98,7 +98,8 @@ struct acorn_config {
   int renders; /* 1: `render` will be called; what costs much for it may be made at `create` */
 };
 
-/* A number of a finished episode. `name`: 1..63 letters, digits, '_', '-', '.' or '/'. */
+/* A number of a finished episode. `name`: 1..63 letters, digits, '_', '-', '.' or '/'; of names
+ * that differ only in these four the run keeps the first. */
 struct acorn_number {
   const char *name;
   double value; /* one that is not finite is left out */

@@ -17,7 +17,7 @@ struct numbers {
   int count;
   char name[NUMBERS_MAX][WIRE_NUMBER_NAME_BYTES];
   struct ring ring[NUMBERS_MAX][2];
-  char dropped[WIRE_NUMBER_NAME_BYTES]; /* "": none */
+  char dropped[WIRE_NUMBER_NAME_BYTES]; /* the first one; "": none */
 };
 
 struct numbers *numbers_create(int room, int eval_room) {
@@ -46,14 +46,17 @@ static bool is_same(const char *a, const char *b) {
   return *a == *b;
 }
 
-/* The column of that name; a new one if there is room for it, else -1. */
+static int drop(struct numbers *numbers, const char *name) {
+  if (!numbers->dropped[0]) memcpy(numbers->dropped, name, WIRE_NUMBER_NAME_BYTES);
+  return -1;
+}
+
+/* The column of that name; a new one if there is room for it and no other like it, else -1. */
 static int column_of(struct numbers *numbers, const char *name) {
   for (int i = 0; i < numbers->count; i++)
-    if (is_same(numbers->name[i], name)) return i;
-  if (numbers->count == NUMBERS_MAX) {
-    if (!numbers->dropped[0]) memcpy(numbers->dropped, name, WIRE_NUMBER_NAME_BYTES);
-    return -1;
-  }
+    if (is_same(numbers->name[i], name))
+      return strcmp(numbers->name[i], name) == 0 ? i : drop(numbers, name);
+  if (numbers->count == NUMBERS_MAX) return drop(numbers, name);
   memcpy(numbers->name[numbers->count], name, WIRE_NUMBER_NAME_BYTES);
   return numbers->count++;
 }

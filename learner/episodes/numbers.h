@@ -1,8 +1,8 @@
 /* The numbers that environments report of their episodes, by name: the last values of each.
  *
  * Names are learned as episodes report them, the first NUMBERS_MAX of a run; others are dropped.
- * Training and evaluation share the names, so that a name has one column. Names that differ only in
- * '_', '-', '.' and '/' are one: they are one metric to Prometheus.
+ * Training and evaluation share the names, so that a name has one column. Of names that differ only
+ * in '_', '-', '.' and '/', which are one metric to Prometheus, the first one is kept.
  * Upstream, and owner of the lock around all of it: progress.c. */
 #ifndef ACORN_LEARNER_EPISODES_NUMBERS_H
 #define ACORN_LEARNER_EPISODES_NUMBERS_H
@@ -30,7 +30,7 @@ int numbers_count(const struct numbers *numbers);
 const char *numbers_name(const struct numbers *numbers, int column);
 /* The mean of the last values; NaN if there is none. */
 double numbers_mean(const struct numbers *numbers, bool eval, int column);
-/* A name for which there was no room; NULL: none so far. */
+/* The first name that was dropped; NULL: none so far. */
 const char *numbers_dropped(const struct numbers *numbers);
 
 #endif

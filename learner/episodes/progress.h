@@ -122,7 +122,7 @@ void progress_count_kept(struct progress *progress);
 /* Sorts, but not under the lock. Thread: main. */
 struct progress_returns progress_returns(struct progress *progress, enum progress_set set);
 /* Fills the numbers that environments report, by column; returns how many there are: never fewer
- * than before, in the same order. *dropped: the first name for which there was no room, or NULL. */
+ * than before, in the same order. *dropped: as numbers_dropped. */
 int progress_numbers(struct progress *progress, struct progress_number out[NUMBERS_MAX],
                      const char **dropped);
 /* Whether the target and the result are over evaluation episodes, by now. */

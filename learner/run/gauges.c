@@ -126,7 +126,7 @@ struct gauges {
 #undef MEMBER
   struct metric *term[LOSS_MAX_TERMS]; /* of the algorithm's losses */
   struct number_gauges number[NUMBERS_MAX];
-  bool has_warned; /* of numbers beyond these */
+  bool has_warned; /* of a number that is left out */
 };
 
 static bool has_own_memory(const struct run *run) {
@@ -232,8 +232,11 @@ static void fill_numbers(struct gauges *gauges, struct run *run, bool biased) {
   }
   if (!dropped || gauges->has_warned) return;
   gauges->has_warned = true;
-  log_warn("environments report more than %d numbers of an episode: '%s' and others are left out",
-           NUMBERS_MAX, dropped);
+  log_warn(
+      "the environments' number '%s' is left out: of a run the first %d names are kept, and of "
+      "names "
+      "that differ only in '_', '-', '.' and '/' the first",
+      dropped, NUMBERS_MAX);
 }
 
 static void fill_traffic(struct gauges *gauges, const struct run *run) {

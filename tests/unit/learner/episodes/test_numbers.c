@@ -37,7 +37,7 @@ static void what_is_not_finite_is_skipped(void **state) {
   numbers_destroy(numbers);
 }
 
-static void names_that_are_one_to_prometheus_are_one(void **state) {
+static void of_names_that_are_one_to_prometheus_the_first_is_kept(void **state) {
   (void)state;
   struct numbers *numbers = numbers_create(3, 3);
   double value[NUMBERS_MAX];
@@ -45,7 +45,10 @@ static void names_that_are_one_to_prometheus_are_one(void **state) {
   numbers_add(numbers, false, of, 3, value);
   assert_int_equal(numbers_count(numbers), 2);
   assert_string_equal(numbers_name(numbers, 0), "a/b");
-  assert_float_equal(numbers_mean(numbers, false, 0), 2, 0);
+  assert_string_equal(numbers_name(numbers, 1), "a-b.c");
+  assert_float_equal(numbers_mean(numbers, false, 0), 1, 0);
+  assert_float_equal(value[0], 1, 0);
+  assert_string_equal(numbers_dropped(numbers), "a_b");
   numbers_destroy(numbers);
 }
 
@@ -69,7 +72,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(means_are_of_the_last_values),
       cmocka_unit_test(what_is_not_finite_is_skipped),
-      cmocka_unit_test(names_that_are_one_to_prometheus_are_one),
+      cmocka_unit_test(of_names_that_are_one_to_prometheus_the_first_is_kept),
       cmocka_unit_test(names_beyond_the_room_are_dropped_and_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
