@@ -146,16 +146,12 @@ void launch_record_end(const struct plan *plan, int exit_code) {
   snprintf(why, sizeof(why), "the learner %s", how);
   if (exit_code == PROCESS_INTERRUPTED)
     snprintf(why, sizeof(why), "a second signal ended the run at once");
-  json_t *result = json_object();
+  json_t *result = folder_result("killed", exit_code, why);
   json_object_set_new(result, "env", json_string(label));
   json_object_set_new(result, "agent", json_string(plan->arguments.agent));
   json_object_set_new(result, "seed", json_integer(plan->learner.seed));
   json_object_set_new(result, "logdir",
                       json_string(realpath(folder.path, whole) ? whole : plan->run_folder));
-  json_object_set_new(result, "reason", json_string("killed"));
-  json_object_set_new(result, "exit_code", json_integer(exit_code));
-  json_object_set_new(result, "error", json_string(why));
-  json_object_set_new(result, "ended", json_time_now());
   snprintf(path, sizeof(path), "%s/result.json", folder.path);
   json_file_write_or_warn(path, result);
 }

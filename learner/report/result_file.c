@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/base/json_file.h"
-#include "common/base/version.h"
 
 static void path_of(char path[PATH_MAX], const struct run *run, const char *name) {
   snprintf(path, PATH_MAX, "%s/%s", run->folder.path, name);
@@ -21,8 +20,7 @@ static json_t *whole_path(const char *path) {
 }
 
 /* What every file begins with. */
-static json_t *describe(const struct run *run) {
-  json_t *object = json_object();
+static json_t *describe(const struct run *run, json_t *object) {
   json_object_set_new(object, "env", json_string(run->label[0] ? run->label : run->options->env));
   json_object_set_new(object, "environment", json_string(run->identity));
   json_object_set_new(object, "agent", json_string(run->options->agent));
@@ -31,21 +29,11 @@ static json_t *describe(const struct run *run) {
   return object;
 }
 
-static void end(json_t *object) {
-  json_object_set_new(object, "version", json_string(version_number));
-  json_object_set_new(object, "commit", json_string(version_commit));
-  json_object_set_new(object, "ended", json_time_now());
-}
-
 static void set_returns(json_t *object, const struct progress_returns *returns) {
   json_object_set_new(object, "return_mean", json_number(returns->mean));
   json_object_set_new(object, "return_std", json_number(returns->std));
   json_object_set_new(object, "return_min", json_number(returns->min));
   json_object_set_new(object, "return_max", json_number(returns->max));
-}
-
-static json_t *text_or_null(const char *text) {
-  return text && text[0] ? json_string(text) : json_null();
 }
 
 /* ---- result.json */
@@ -62,18 +50,15 @@ void result_file_write(const struct run *run, const struct run_result *result, i
   const struct progress_returns *returns = &result->returns;
   path_of(path, run, "result.json");
   if (run->was_finished && access(path, F_OK) == 0) return;
-  json_t *object = describe(run);
+  json_t *object = describe(run, folder_result(stop_reason_name(result->reason), exit_code, why));
   json_object_set_new(object, "steps", json_integer(result->steps));
   json_object_set_new(object, "seconds", json_number(result->seconds));
   json_object_set_new(object, "sps", json_number(result->steps_per_second));
   json_object_set_new(object, "episodes", json_integer(returns->count));
   set_returns(object, returns);
   json_object_set_new(object, "over", json_string(result->over_eval ? "eval" : "train"));
-  json_object_set_new(object, "reason", json_string(stop_reason_name(result->reason)));
-  json_object_set_new(object, "exit_code", json_integer(exit_code));
-  json_object_set_new(object, "error", text_or_null(why));
-  json_object_set_new(object, "not_learning", text_or_null(result->not_learning));
-  end(object);
+  if (result->not_learning[0])
+    json_object_set_new(object, "not_learning", json_string(result->not_learning));
   json_file_write_or_warn(path, object);
 }
 
@@ -102,12 +87,8 @@ void result_file_write_refusal(const struct run *run, int exit_code, const char 
   char path[PATH_MAX];
   path_of(path, run, "result.json");
   if (!run->folder.path[0] || run->folder.held_run || access(run->folder.path, W_OK) != 0) return;
-  json_t *object = describe(run);
+  json_t *object = describe(run, folder_result("refused", exit_code, why));
   json_object_set_new(object, "steps", json_integer(0));
-  json_object_set_new(object, "reason", json_string("refused"));
-  json_object_set_new(object, "exit_code", json_integer(exit_code));
-  json_object_set_new(object, "error", json_string(why));
-  end(object);
   json_file_write_or_warn(path, object);
 }
 
@@ -118,7 +99,7 @@ void result_file_write_evaluation(const struct run *run, const struct progress_r
   char path[PATH_MAX];
   if (!run->folder.path[0]) return;
   path_of(path, run, "eval.json");
-  json_t *file = json_file_take(path), *part = describe(run);
+  json_t *file = json_file_take(path), *part = describe(run, json_object());
   if (!file) file = json_object();
   json_object_set_new(part, "checkpoint", run->played[0] ? whole_path(run->played) : json_null());
   json_object_set_new(part, "step", json_integer(trainer_counter(run->trainer, TRAINER_STEPS)));
@@ -130,7 +111,7 @@ void result_file_write_evaluation(const struct run *run, const struct progress_r
   json_object_set_new(part, "return_ci95_low", json_number(returns->mean - half_width));
   json_object_set_new(part, "return_ci95_high", json_number(returns->mean + half_width));
   json_object_set_new(part, "length_mean", json_number(returns->length_mean));
-  end(part);
+  folder_stamp(part);
   json_object_set_new(file, run->options->policy, part);
   json_file_write_or_warn(path, file);
 }

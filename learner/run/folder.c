@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "common/base/files.h"
+#include "common/base/json_file.h"
 #include "common/base/log.h"
 #include "common/base/pinned_folder.h"
 #include "common/base/space_json.h"
+#include "common/base/version.h"
 
 static enum status too_long(const char *path, struct error *error) {
   return status_fail(error, STATUS_INVALID, "--logdir=%s: the path is too long", path);
@@ -229,6 +231,27 @@ enum status folder_check(const struct folder *folder, struct error *error) {
 
 bool folder_moved(struct folder *folder) {
   return folder->pin >= 0 && pinned_folder_moved(folder->name, folder->pin, folder->path);
+}
+
+void folder_stamp(json_t *object) {
+  json_object_set_new(object, "version", json_string(version_number));
+  json_object_set_new(object, "commit", json_string(version_commit));
+  json_object_set_new(object, "ended", json_time_now());
+}
+
+json_t *folder_result(const char *reason, int exit_code, const char *why) {
+  static const char *const members[] = {
+      "env",        "environment", "agent",    "seed",        "logdir",     "steps",
+      "seconds",    "sps",         "episodes", "return_mean", "return_std", "return_min",
+      "return_max", "over",        "reason",   "exit_code",   "error",      "not_learning"};
+  json_t *object = json_object();
+  for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+    json_object_set_new(object, members[i], json_null());
+  json_object_set_new(object, "reason", json_string(reason));
+  json_object_set_new(object, "exit_code", json_integer(exit_code));
+  if (why[0]) json_object_set_new(object, "error", json_string(why));
+  folder_stamp(object);
+  return object;
 }
 
 void folder_close(struct folder *folder) {

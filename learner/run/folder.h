@@ -5,6 +5,7 @@
 #ifndef ACORN_LEARNER_RUN_FOLDER_H
 #define ACORN_LEARNER_RUN_FOLDER_H
 
+#include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +63,12 @@ MUST_CHECK enum status folder_write_space(const struct folder *folder, const str
                                           struct error *error);
 MUST_CHECK enum status folder_read_space(struct space *out, const char *folder,
                                          struct error *error);
+
+/* result.json of a start that has ended: every member, null where the caller does not set it.
+ * `why`: of one that failed; else "". Owner: the caller, as of json_object. */
+json_t *folder_result(const char *reason, int exit_code, const char *why);
+/* What a file of results ends with: the program, and the time. */
+void folder_stamp(json_t *object);
 
 /* Of a run that did not come about: closes it, and removes again what was made for it. */
 void folder_abandon(struct folder *folder);

@@ -51,6 +51,15 @@ same_figures() {
     is "$(json "a run/result.json" logdir)" "$work/a run" && grep -q ' logdir=a run$' out
 }
 pass_if "result.json has the figures of the result line" same_figures
+# whole FILE: it has the members of the table in docs/usage.md.
+whole() {
+  local member
+  for member in $(sed -n '/^| `result.json` | |/,/^$/s/^| \(`[^|]*\) |.*/\1/p' \
+    "$tree/docs/usage.md" | tr -d '`,' | grep -v '^result\.json'); do
+    grep -q "^  \"$member\": " "$1" || { echo "  $1: no $member" && return 1; }
+  done
+}
+pass_if "it has every member" whole "a run/result.json"
 next_works() {
   local command
   command=$(sed -n 's/^next: //p' err)
@@ -126,7 +135,7 @@ ended
 killed_is_told() {
   is "$code" 137 && is "$(json killed/result.json reason)" killed &&
     is "$(json killed/result.json logdir)" "$work/killed" &&
-    json killed/result.json error | grep -qF "killed by signal 9"
+    json killed/result.json error | grep -qF "killed by signal 9" && whole killed/result.json
 }
 pass_if "a learner that is killed leaves a result that tells so" killed_is_told
 rm killed/result.json # as if the launcher had been killed, too
@@ -165,7 +174,7 @@ mkdir there
 refused cartpole vtrace 1 --logdir=there --hidden=x
 refusal() {
   is "$code" 2 && is "$(json there/result.json reason)" refused &&
-    json there/result.json error | grep -qF -- "--hidden"
+    json there/result.json error | grep -qF -- "--hidden" && whole there/result.json
 }
 pass_if "so does one that is refused, in a folder that is there" refusal
 refused cartpole vtrace 1 --logdir=interrupted-never --hidden=x
