@@ -106,11 +106,14 @@ static bool metrics_are_wanted(const struct report *report) {
          report->run->options->metrics_port;
 }
 
-/* A run that is over has its last line with the result: a busy machine may tick once more before
- * the loop ends, even where the run was over before it began. */
+/* Until actors have come there is nothing to write, however long that takes. A run that is over has
+ * its last line with the result: a busy machine may tick once more before the loop ends, even where
+ * the run was over before it began. */
 static bool metrics_are_due(const struct report *report, int64_t now_us) {
-  if (progress_stopped(report->run->progress) != STOP_NONE) return false;
-  double every = report->run->options->metrics_secs;
+  const struct run *run = report->run;
+  if (!run->evaluates && progress_steps(run->progress) == report->first_steps) return false;
+  if (progress_stopped(run->progress) != STOP_NONE) return false;
+  double every = run->options->metrics_secs;
   int64_t longest_us = (int64_t)((every > 0 ? every : 1) * SECOND_US);
   return metrics_are_wanted(report) &&
          now_us - report->metrics_us >= pace_metrics_us(now_us - report->start_us, longest_us);

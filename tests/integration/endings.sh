@@ -157,7 +157,8 @@ end_by_hand
 
 learner --env=cartpole --num_envs=8 --deterministic --logdir=waiting
 actor 0 --env=cartpole --envs=4
-wait_for 20 test -s waiting/metrics.jsonl # from then on it handles signals
+catches_sigterm() { ((0x$(sed -n 's/^SigCgt:[[:blank:]]*//p' "/proc/$run/status") & 1 << 14)); }
+wait_for 20 catches_sigterm
 sleep 0.3 # a Join is there, most likely
 kill -TERM "$run"
 ended 10

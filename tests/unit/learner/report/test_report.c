@@ -263,6 +263,7 @@ static void the_last_metrics_count_every_episode(void **state) {
   struct fixture *f = create(NULL, NULL);
   int code;
   char path[128], text[8192];
+  progress_add_steps(f->run.progress, 30);
   add_episodes(f, false, (double[]){1, 3}, 2);
   report_tick(&f->report, START + SECOND);
   assert_true(f->report.vitals.status.return_mean == 2);
@@ -280,12 +281,40 @@ static void the_last_metrics_count_every_episode(void **state) {
   destroy(f);
 }
 
+/* A learner may wait for hours; a stall later on is written, though its lines repeat the step. */
+static void before_the_first_step_there_is_no_line(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  for (int i = 1; i < 5; i++) report_tick(&f->report, START + i * SECOND);
+  assert_int_equal(lines_of_metrics(f), 0);
+  progress_add_steps(f->run.progress, 5);
+  for (int i = 5; i < 8; i++) report_tick(&f->report, START + i * SECOND);
+  assert_int_equal(lines_of_metrics(f), 3);
+  result(f, START + 9 * SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), 3);
+  destroy(f);
+}
+
+/* Where nothing ever happened the result's line is the only one. */
+static void a_run_without_a_step_has_one_line(void **state) {
+  (void)state;
+  struct fixture *f = create(NULL, NULL);
+  int code;
+  report_tick(&f->report, START + SECOND);
+  progress_stop(f->run.progress, STOP_SIGNAL);
+  result(f, START + 2 * SECOND, &code);
+  assert_int_equal(lines_of_metrics(f), 1);
+  destroy(f);
+}
+
 /* The loop may tick once more before it hears of the end: the last line is the result's. */
 static void a_tick_after_the_end_writes_nothing(void **state) {
   (void)state;
   struct fixture *f = create(NULL, NULL);
   int code;
   progress_stop(f->run.progress, STOP_TOTAL_STEPS);
+  progress_add_steps(f->run.progress, 5);
   report_tick(&f->report, START + SECOND);
   assert_int_equal(lines_of_metrics(f), 0);
   result(f, START + SECOND, &code);
@@ -346,6 +375,7 @@ static void a_replay_is_measured(void **state) {
   struct source *own;
   struct fixture *f = create_replay(&own);
   const struct wire_status *status = &f->report.vitals.status;
+  progress_add_steps(f->run.progress, 812);
   report_tick(&f->report, START + SECOND);
   assert_true(value(f, "replay/windows") == 812 && value(f, "fifo/windows") == 812);
   assert_true(value(f, "replay/windows_needed") == 5000 && isnan(value(f, "replay/ratio")));
@@ -371,6 +401,7 @@ static void returns_are_reported_by_exploration(void **state) {
   (void)state;
   struct source *own;
   struct fixture *f = create_replay(&own);
+  progress_add_steps(f->run.progress, 8);
   for (int i = 0; i < 8; i++) add_episode(f->run.progress, false, i, i, 1);
   report_tick(&f->report, START + SECOND);
   assert_true(value(f, "train/episode_return_most_random") == 0.5);
@@ -500,6 +531,8 @@ int main(void) {
       cmocka_unit_test(batches_are_those_since_rates_were_last_taken),
       cmocka_unit_test(metrics_are_written_when_they_are_due),
       cmocka_unit_test(the_last_metrics_count_every_episode),
+      cmocka_unit_test(before_the_first_step_there_is_no_line),
+      cmocka_unit_test(a_run_without_a_step_has_one_line),
       cmocka_unit_test(a_tick_after_the_end_writes_nothing),
       cmocka_unit_test(a_replay_is_measured),
       cmocka_unit_test(returns_are_reported_by_exploration),
