@@ -74,14 +74,19 @@ for policy in "${policies[@]}"; do
   exit 1
 done
 
-awk '{
+# A word that is no number, such as inf, stays as it is: gawk would make it 0.
+awk 'function figure(name) {
+  return value[name] ~ /^[-+]?[0-9.]/ ? sprintf("%.3f", value[name]) : value[name]
+}
+{
   for (i = 2; i <= NF; i++) {split($i, part, "="); value[part[1]] = part[2]}
   if (NR == 1)
     printf "%-8s %8s %10s %10s %10s %10s %10s  %s\n", "policy", "episodes", "mean", "median", "std",
       "min", "max", "95 % interval of the mean"
-  printf "%-8s %8d %10.3f %10.3f %10.3f %10.3f %10.3f  %.3f to %.3f\n", value["policy"],
-    value["episodes"], value["return_mean"], value["return_median"], value["return_std"],
-    value["return_min"], value["return_max"], value["return_ci95_low"], value["return_ci95_high"]
+  printf "%-8s %8d %10s %10s %10s %10s %10s  %s to %s\n", value["policy"],
+    value["episodes"], figure("return_mean"), figure("return_median"), figure("return_std"),
+    figure("return_min"), figure("return_max"), figure("return_ci95_low"),
+    figure("return_ci95_high")
 }' "$work/lines"
 cat "$work/lines"
 
