@@ -68,9 +68,7 @@ static enum status read_failed(const char *path, struct error *error) {
   enum status status = errno == ENOENT                  ? STATUS_NOT_FOUND
                        : errno == EIO || errno == ELOOP ? STATUS_CORRUPT
                                                         : STATUS_IO;
-  bool is_word = errno == ENOENT && !strchr(path, '/');
-  return status_fail(error, status, "the checkpoint %s cannot be read: %s%s", path, strerror(errno),
-                     is_word ? "; give best, latest or a file" : "");
+  return status_fail(error, status, "the checkpoint %s cannot be read: %s", path, strerror(errno));
 }
 
 static enum status is_damaged(const char *path, const char *why, struct error *error) {

@@ -136,7 +136,10 @@ static enum status read_chosen(char path[CHECKPOINT_PATH_BYTES], const struct ru
   if (strcmp(named, "latest") == 0)
     return checkpoint_read_newest(folder, items, count, path, error);
   snprintf(path, CHECKPOINT_PATH_BYTES, "%s", named);
-  return checkpoint_read(path, items, count, error);
+  enum status status = checkpoint_read(path, items, count, error);
+  struct error why = *error;
+  if (status != STATUS_NOT_FOUND || strchr(named, '/')) return status;
+  return status_fail(error, status, "%s; give best, latest or a file", why.text);
 }
 
 static enum status load(struct run *run, struct error *error) {

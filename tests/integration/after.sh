@@ -262,6 +262,12 @@ pass_if "what is no checkpoint is not called a damaged one" \
   fails "best.json is no checkpoint: it does not begin like one"
 call "$scripts/checkpoint.sh" empty
 pass_if "and a folder without any" fails "there is no checkpoint in"
+call "$scripts/checkpoint.sh" bestt
+no_file() { fails "bestt cannot be read: No such file" && ! says "give best"; }
+pass_if "and what is not there" no_file
+call "$scripts/eval.sh" run --checkpoint=bestt
+pass_if "where best and latest are words, they are named" \
+  fails "bestt cannot be read: No such file or directory; give best, latest or a file"
 
 # ---- seeds
 seeds() { call "$scripts/sweep.py" cartpole vtrace --actors=1 "$@"; }
