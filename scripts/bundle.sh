@@ -57,7 +57,7 @@ mapfile -t files < <(find "$bundle/build" "$bundle/lib" -type f)
 strip "${files[@]}"
 copy_terms "${paths[@]}"
 cp deploy/*.sh "$bundle/deploy"
-cp scripts/{lib,version,checkpoint,eval,export,parameters,plot,status,watch}.sh \
+cp scripts/{lib,version,checkpoint,eval,export,parameters,plot,serve,status,watch}.sh \
   scripts/{sweep,track}.py \
   scripts/acorn.sbatch "$bundle/scripts"
 scripts/version.sh >"$bundle/VERSION"

@@ -34,7 +34,7 @@ for word in "$@"; do
       ;;
   esac
 done
-"$root/scripts/setup.sh"
+set_up
 build all
 # Environments in Python need the bridge to it.
 for folder in "${folders[@]}"; do

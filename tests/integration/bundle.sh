@@ -21,6 +21,18 @@ cut_short() {
 }
 pass_if "an archive that was cut short does not count as made" cut_short
 
+# Each program that a script of its name starts has that script.
+scripts_are_there() {
+  local program
+  for program in "$bundle"/build/*; do
+    program=$(basename "$program")
+    [ ! -e "$tree/scripts/$program.sh" ] || [ -e "$bundle/scripts/$program.sh" ] ||
+      { echo "  $program" && return 1; }
+  done
+  "$bundle/scripts/serve.sh" nowhere >out 2>err || grep -q nowhere err
+}
+pass_if "the scripts of its programs are in it, and serve.sh starts there" scripts_are_there
+
 # Every library but those of libc itself.
 elsewhere() {
   find "$bundle/build" -type f ! -name '*.so' -exec ldd {} + |
