@@ -45,20 +45,21 @@ fi
 
 # A folder of run folders stands for these.
 levels=8 # below it
-# find_runs FOLDER: prints the run folders in it, and names those that are left out.
+# find_runs FOLDER: prints the run folders in it, each with a NUL behind, and names those that are
+# left out.
 find_runs() {
   local folder deep deeper=$((levels + 1))
-  while IFS= read -r folder; do
+  while IFS= read -rd '' folder; do
     [ ! -e "${folder%/*}/config.txt" ] || continue # of another learner of a run
     if [ ! -e "$folder/metrics.jsonl" ]; then
       echo "plot.sh: $folder has no metrics.jsonl yet: left out" >&2
     elif [ ! -e "$folder/config.txt" ]; then
       echo "plot.sh: $folder has metrics.jsonl but no config.txt, so it is no run: left out" >&2
     else
-      echo "$folder"
+      printf '%s\0' "$folder"
     fi
   done < <(find -L "$1" -maxdepth $deeper \( -name metrics.jsonl -o -name config.txt \) \
-    -printf '%h\n' | sort -u)
+    -printf '%h\0' | sort -zu)
   deep=$(find -L "$1" -mindepth $deeper -maxdepth $deeper -type d -print -quit) || true
   [ -z "$deep" ] ||
     echo "plot.sh: $1 is searched $levels levels deep: left out are $deep and what is beside it" >&2
@@ -66,7 +67,7 @@ find_runs() {
 runs=()
 for word in "${words[@]}"; do
   found=()
-  [ -n "$if_possible" ] || [ ! -d "$word" ] || mapfile -t found < <(find_runs "$word")
+  [ -n "$if_possible" ] || [ ! -d "$word" ] || mapfile -td '' found < <(find_runs "$word")
   if [ ${#found[@]} -gt 0 ]; then runs+=("${found[@]}"); else runs+=("$word"); fi
 done
 if [ -z "$out" ]; then
@@ -108,7 +109,8 @@ if ! gnuplot "$work/script" >"$work/picture" 2>"$work/said"; then
   exit 1
 fi
 # Beside its place first: a picture that is looked at is never half a one.
-if ! { cp "$work/picture" "$out.new" && mv "$out.new" "$out"; } 2>/dev/null; then
+if ! { cp "$work/picture" "$out.new" && mv -T "$out.new" "$out"; } 2>/dev/null; then
+  rm -f "$out.new"
   echo "plot.sh: cannot write $out; choose another --out" >&2
   exit 1
 fi

@@ -128,7 +128,16 @@ if command -v gnuplot >/dev/null; then
   width() { od -An -tu1 -j18 -N2 "$1" | awk '{print $1 * 256 + $2}'; }
   picture() { is "$code" 0 && is_png "two curves.png" && is "$(width "two curves.png")" 1200; }
   pass_if "a picture of several runs" picture
+  mkdir taken.png
+  call "$scripts/plot.sh" known --out=taken.png
+  nothing_left() { fails "cannot write taken.png" && [ ! -e taken.png.new ]; }
+  pass_if "one that cannot be put in its place leaves nothing beside it" nothing_left
 fi
+mkdir lines && cp -r known/c "lines/a
+b"
+call "$scripts/plot.sh" lines --data
+pass_if "also where a name has two lines" grep -qx '50 9 9 9' out
+rm -r lines
 call "$scripts/plot.sh" . --data
 nested() { is "$code" 0 && grep -qx '# cartpole vtrace .*learning_rate=0.1.*, 2 runs' out; }
 pass_if "also in folders of folders" nested
