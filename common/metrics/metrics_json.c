@@ -1,15 +1,10 @@
 // metrics.jsonl: one object a line, flat, so that a table reader needs nothing but the names.
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 
 #include "common/base/check.h"
+#include "common/base/json_file.h"
 #include "common/metrics/metrics.h"
-
-// JSON has no NaN and no infinity.
-static json_t *number(double value) {
-  return isfinite(value) ? json_real(value) : json_null();
-}
 
 static void add(json_t *line, const char *name, json_t *value) {
   CHECK(json_object_set_new(line, name, value) == 0,
@@ -19,7 +14,7 @@ static void add(json_t *line, const char *name, json_t *value) {
 static void add_part(json_t *line, const char *name, const char *part, double value) {
   char full_name[METRIC_NAME_BYTES];
   snprintf(full_name, sizeof full_name, "%s%s", name, part);
-  add(line, full_name, number(value));
+  add(line, full_name, json_number(value));
 }
 
 static void add_metric(void *context, const struct metric_view *view) {
@@ -29,7 +24,7 @@ static void add_metric(void *context, const struct metric_view *view) {
       add(line, view->name, json_integer(view->total));
       return;
     case METRIC_GAUGE:
-      add(line, view->name, number(view->value));
+      add(line, view->name, json_number(view->value));
       return;
     case METRIC_HISTOGRAM:
 #define ADD_PART(member, part) add_part(line, view->name, part, view->member);
@@ -44,7 +39,7 @@ int metrics_write_json(struct metrics *metrics, int64_t step, double seconds, FI
   json_t *line = json_object();
   CHECK(line, "out of memory for a line of metrics");
   add(line, "step", json_integer(step));
-  add(line, "seconds", number(seconds));
+  add(line, "seconds", json_number(seconds));
   metrics_each(metrics, add_metric, line);
 
   errno = 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/json_file.h"
 #include "common/base/status.h"
 
 enum { LINE_BYTES = 8192, TEXT_BYTES = 32 };
@@ -140,18 +141,14 @@ void status_view_table(FILE *out, const struct wire_status *status, const struct
 
 /* ---- JSON */
 
-static json_t *number(double x) {
-  return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *player_json(const struct wire_player *p) {
   return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:I, s:o, s:o, s:o, s:o}", "name", p->name,
                    "host", p->host, "role", p->role == WIRE_ROLE_EVAL ? "eval" : "train", "state",
                    p->state, "first_environment", (int)p->first_environment, "environments",
                    p->num_environments, "late_environments", p->late_environments, "steps",
-                   (json_int_t)p->steps, "steps_per_second", number(p->steps_per_second), "step_us",
-                   number(p->step_us), "wait_us", number(p->wait_us), "silent_seconds",
-                   number(p->silent_seconds));
+                   (json_int_t)p->steps, "steps_per_second", json_number(p->steps_per_second),
+                   "step_us", json_number(p->step_us), "wait_us", json_number(p->wait_us),
+                   "silent_seconds", json_number(p->silent_seconds));
 }
 
 static json_t *whole(uint64_t x) {
@@ -163,8 +160,11 @@ static json_t *totals_json(const struct wire_status *s, const char *address) {
 #define PUT_TEXT(member, bytes) json_object_set_new(all, #member, json_string(s->member));
   WIRE_STATUS_TEXTS(PUT_TEXT)
 #undef PUT_TEXT
-#define PUT(member, here, wire) \
-  json_object_set_new(all, #member, _Generic((here)0, double : number, default : whole)(s->member));
+#define PUT(member, here, wire)                       \
+  json_object_set_new(all, #member,                   \
+                      _Generic((here)0, double        \
+                               : json_number, default \
+                               : whole)(s->member));
   WIRE_STATUS_NUMBERS(PUT)
 #undef PUT
   return all;
