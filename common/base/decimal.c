@@ -1,5 +1,6 @@
 #include "common/base/decimal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,4 +27,15 @@ void decimal_print(char text[DECIMAL_BYTES], double number) {
     if (strtod(text, NULL) == number) break;
   }
   decimal_end(before);
+}
+
+const char *decimal_short(char text[DECIMAL_BYTES], double x) {
+  if (!isfinite(x)) return "-";
+  const char *letter = x >= 1e12 ? "T" : x >= 1e9 ? "G" : x >= 1e6 ? "M" : x >= 1e4 ? "k" : "";
+  double unit = x >= 1e12 ? 1e12 : x >= 1e9 ? 1e9 : x >= 1e6 ? 1e6 : x >= 1e4 ? 1e3 : 1;
+  int digits = unit > 1e3 ? 2 : x < 10 && x != floor(x) ? 2 : 0;
+  locale_t before = decimal_begin();
+  snprintf(text, DECIMAL_BYTES, "%.*f%s", digits, x / unit, letter);
+  decimal_end(before);
+  return text;
 }

@@ -21,4 +21,7 @@ double decimal_read(const char *text, char **end);
 /* Writes the shortest of the forms %.6g to %.17g that read back to the same number. */
 void decimal_print(char text[DECIMAL_BYTES], double number);
 
+/* For people: 1234567 -> "1.23M"; "-" where it is not finite. Returns the text. */
+const char *decimal_short(char text[DECIMAL_BYTES], double x);
+
 #endif

@@ -6,22 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/decimal.h"
 #include "common/base/json_file.h"
 #include "common/base/status.h"
 
 enum { LINE_BYTES = 8192, TEXT_BYTES = 32 };
 
 /* ---- numbers, as people read them */
-
-/* 1234567 -> "1.23M"; "-" where there is none. */
-static const char *count_text(double x, char text[TEXT_BYTES]) {
-  if (!isfinite(x)) return "-";
-  const char *letter = x >= 1e12 ? "T" : x >= 1e9 ? "G" : x >= 1e6 ? "M" : x >= 1e4 ? "k" : "";
-  double unit = x >= 1e12 ? 1e12 : x >= 1e9 ? 1e9 : x >= 1e6 ? 1e6 : x >= 1e4 ? 1e3 : 1;
-  int digits = unit > 1e3 ? 2 : x < 10 && x != floor(x) ? 2 : 0;
-  snprintf(text, TEXT_BYTES, "%.*f%s", digits, x / unit, letter);
-  return text;
-}
 
 /* Microseconds with the unit that suits them: "850 us", "2.31 ms", "12.0 s". */
 static const char *time_text(double us, char text[TEXT_BYTES]) {
@@ -65,13 +56,13 @@ static void row(struct page *page, const char *format, ...) {
 static void replay(struct page *page, const struct wire_status *s) {
   char a[TEXT_BYTES], b[TEXT_BYTES];
   if (!s->replay_windows_needed) return;
-  count_text((double)s->replay_windows, a);
+  decimal_short(a, (double)s->replay_windows);
   if (isfinite(s->replay_ratio))
     row(page, "replay      %s windows; %.4g sampled for each new one, %.4g asked", a,
         s->replay_ratio, s->replay_ratio_asked);
   else
     row(page, "replay      %s of %s windows before training starts", a,
-        count_text((double)s->replay_windows_needed, b));
+        decimal_short(b, (double)s->replay_windows_needed));
 }
 
 static void totals(struct page *page, const struct wire_status *s) {
@@ -79,20 +70,20 @@ static void totals(struct page *page, const struct wire_status *s) {
   row(page, "%s %s, %s for %.0f s%s%s", s->environment, s->agent, s->state, s->seconds,
       s->run_folder[0] ? ": " : "", s->run_folder);
   if (s->total_steps)
-    row(page, "steps       %s of %s, %s/s", count_text((double)s->environment_steps, a),
-        count_text((double)s->total_steps, b), count_text(s->steps_per_second, c));
+    row(page, "steps       %s of %s, %s/s", decimal_short(a, (double)s->environment_steps),
+        decimal_short(b, (double)s->total_steps), decimal_short(c, s->steps_per_second));
   else
-    row(page, "steps       %s, %s/s", count_text((double)s->environment_steps, a),
-        count_text(s->steps_per_second, b));
+    row(page, "steps       %s, %s/s", decimal_short(a, (double)s->environment_steps),
+        decimal_short(b, s->steps_per_second));
   if (strcmp(s->state, "training") == 0 || s->updates)
     row(page, "trained     %s, %s/s in %s updates/s; lag %s updates; trainer waits %.0f%%",
-        count_text((double)s->trained_steps, a), count_text(s->trained_steps_per_second, b),
-        count_text(s->updates_per_second, c), mean_text(s->policy_lag_updates, d),
+        decimal_short(a, (double)s->trained_steps), decimal_short(b, s->trained_steps_per_second),
+        decimal_short(c, s->updates_per_second), mean_text(s->policy_lag_updates, d),
         100 * s->trainer_wait);
   replay(page, s);
   row(page, "return      %s in training, %s in evaluation; %s episodes",
       mean_text(s->return_mean, a), mean_text(s->eval_return_mean, b),
-      count_text((double)s->episodes, c));
+      decimal_short(c, (double)s->episodes));
   row(page, "actors      %d of %d environments, %d late; %d of evaluators", s->train_environments,
       s->expected_environments, s->late_environments, s->eval_environments);
   double connected = (double)s->train_environments + s->eval_environments;
@@ -108,10 +99,10 @@ static void totals(struct page *page, const struct wire_status *s) {
 static void player_row(struct page *page, const struct wire_player *p, int name_columns) {
   char steps[TEXT_BYTES], rate[TEXT_BYTES], step[TEXT_BYTES], wait[TEXT_BYTES], silent[TEXT_BYTES];
   row(page, "%-*s %-8s %5d %5d %8s %8s %10s %10s %8s  %-5s  %s", name_columns, p->name, p->state,
-      p->num_environments, p->late_environments, count_text(p->steps_per_second, rate),
-      count_text((double)p->steps, steps), time_text(p->step_us, step), time_text(p->wait_us, wait),
-      time_text(p->silent_seconds * 1e6, silent), p->role == WIRE_ROLE_EVAL ? "eval" : "train",
-      p->host);
+      p->num_environments, p->late_environments, decimal_short(rate, p->steps_per_second),
+      decimal_short(steps, (double)p->steps), time_text(p->step_us, step),
+      time_text(p->wait_us, wait), time_text(p->silent_seconds * 1e6, silent),
+      p->role == WIRE_ROLE_EVAL ? "eval" : "train", p->host);
 }
 
 static int longest_name(const struct wire_status *status) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/decimal.h"
 #include "common/base/status.h"
 
 enum { SECOND_US = 1000 * 1000, FIELD_BYTES = 320, EAGER_SECONDS = 300 };
@@ -35,19 +36,6 @@ static void add(struct line *line, const char *format, ...) {
   line->length = length;
 }
 
-/* 1234567 -> "1.23M". */
-static const char *short_number(double x, char text[32]) {
-  if (x >= 1e9)
-    snprintf(text, 32, "%.2fG", x / 1e9);
-  else if (x >= 1e6)
-    snprintf(text, 32, "%.2fM", x / 1e6);
-  else if (x >= 1e4)
-    snprintf(text, 32, "%.0fk", x / 1e3);
-  else
-    snprintf(text, 32, "%.0f", x);
-  return text;
-}
-
 static void add_return(struct line *line, const char *word, double mean) {
   if (isfinite(mean))
     add(line, "%s %.2f", word, mean);
@@ -60,7 +48,7 @@ static bool has_ratio(const struct wire_status *status) {
   return status->replay_windows_needed && isfinite(status->replay_ratio);
 }
 
-/* Until training starts; short_number has too few digits for a count that is waited for. */
+/* Until training starts; decimal_short has too few digits for a count that is waited for. */
 static void add_replay(struct line *line, const struct wire_status *status) {
   if (!status->replay_windows_needed || has_ratio(status)) return;
   add(line, "replay %llu of %llu", (unsigned long long)status->replay_windows,
@@ -68,12 +56,12 @@ static void add_replay(struct line *line, const struct wire_status *status) {
 }
 
 static void add_steps(struct line *line, const struct wire_status *status, bool evaluates) {
-  char steps[32], total[32];
-  short_number((double)status->environment_steps, steps);
+  char steps[DECIMAL_BYTES], total[DECIMAL_BYTES];
+  decimal_short(steps, (double)status->environment_steps);
   if (evaluates || !status->total_steps)
     add(line, "%s steps", steps);
   else
-    add(line, "%s of %s steps", steps, short_number((double)status->total_steps, total));
+    add(line, "%s of %s steps", steps, decimal_short(total, (double)status->total_steps));
 }
 
 /* At the rate of the last seconds. */
@@ -96,10 +84,10 @@ void live_format(char *text, size_t bytes, const struct wire_status *status,
   struct line line = {.text = text, .bytes = bytes, .columns = (size_t)columns};
   bool evaluates = strcmp(status->state, "evaluating") == 0;
   if (stats && stats->steps == 0) stats = NULL;
-  char number[32];
+  char number[DECIMAL_BYTES];
   text[0] = '\0';
   add_steps(&line, status, evaluates);
-  add(&line, "%s/s", short_number(status->steps_per_second, number));
+  add(&line, "%s/s", decimal_short(number, status->steps_per_second));
   if (!evaluates) add_time_left(&line, status);
   add_return(&line, "return", evaluates ? status->eval_return_mean : status->return_mean);
   add(&line, "%d of %d environments",

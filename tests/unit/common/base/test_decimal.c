@@ -1,4 +1,5 @@
 // Where no locale with a decimal comma can be made the test is skipped.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,9 +86,22 @@ static void test_options_are_read_and_written_with_a_point(void **state) {
   options_deinit(&table, &config);
 }
 
+static void test_short_forms(void **state) {
+  (void)state;
+  const struct {
+    double number;
+    const char *text;
+  } cases[] = {{0, "0"},           {3.5, "3.50"},    {9999, "9999"},  {12345, "12k"},
+               {1234567, "1.23M"}, {1.5e9, "1.50G"}, {1e12, "1.00T"}, {NAN, "-"}};
+  char text[DECIMAL_BYTES];
+  for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    assert_string_equal(decimal_short(text, cases[i].number), cases[i].text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_a_point_and_then_the_locale_as_before),
+      cmocka_unit_test(test_short_forms),
       cmocka_unit_test(test_errors_have_a_point),
       cmocka_unit_test(test_options_are_read_and_written_with_a_point),
   };

@@ -105,7 +105,7 @@ static void it_shows_how_far_and_how_long(void **state) {
   } cases[] = {{10 * 1000 * 1000, "1.23M of 10.00M steps  220k/s  40 s left  return "},
                {100 * 1000 * 1000, "1.23M of 100.00M steps  220k/s  7 min left  return "},
                {10000000000, "1.23M of 10.00G steps  220k/s  12.6 h left  return "},
-               {1000000000000, "1.23M of 1000.00G steps  220k/s  53 days left  return "},
+               {1000000000000, "1.23M of 1.00T steps  220k/s  53 days left  return "},
                {1000, "1.23M of 1000 steps  220k/s  return "}};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     char line[512];
