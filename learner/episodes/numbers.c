@@ -1,5 +1,6 @@
 #include "learner/episodes/numbers.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,13 +37,10 @@ void numbers_destroy(struct numbers *numbers) {
   free(numbers);
 }
 
-static char as_in_prometheus(char c) {
-  return c == '/' || c == '-' || c == '.' ? '_' : c;
-}
-
+/* common/metrics/prometheus.c makes '_' of all but letters and digits. */
 static bool is_same(const char *a, const char *b) {
   for (; *a && *b; a++, b++)
-    if (as_in_prometheus(*a) != as_in_prometheus(*b)) return false;
+    if (*a != *b && (isalnum((unsigned char)*a) || isalnum((unsigned char)*b))) return false;
   return *a == *b;
 }
 
