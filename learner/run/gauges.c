@@ -233,9 +233,8 @@ static void fill_numbers(struct gauges *gauges, struct run *run, bool biased) {
   if (!dropped || gauges->has_warned) return;
   gauges->has_warned = true;
   log_warn(
-      "the environments' number '%s' is left out: of a run the first %d names are kept, and of "
-      "names "
-      "that differ only in '_', '-', '.' and '/' the first",
+      "the environments' number '%s' is left out: a run keeps the first %d names, and of "
+      "names that differ only in '_', '-', '.' and '/' the first",
       dropped, NUMBERS_MAX);
 }
 
