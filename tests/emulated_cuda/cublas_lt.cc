@@ -177,19 +177,30 @@ static float to_tf32(float x) {
   return __uint_as_float((bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu);
 }
 
-static float number(const emulated_operand &x, int64_t row, int64_t column) {
-  int64_t i = row * x.row + column * x.column;
-  if (x.is_bf16) return to_float(((const bf16 *)x.at)[i]);
-  float value = ((const float *)x.at)[i];
-  return x.is_tf32 ? to_tf32(value) : value;
+static inline float number(const bf16 *x, int64_t i, bool) {
+  return to_float(x[i]);
+}
+static inline float number(const float *x, int64_t i, bool is_tf32) {
+  return is_tf32 ? to_tf32(x[i]) : x[i];
+}
+
+template <typename T, bool IS_TF32>
+static double sum_of_products(const emulated_operand &a, const emulated_operand &b, int64_t row,
+                              int64_t column, int64_t inner) {
+  const T *x = (const T *)a.at + row * a.row, *y = (const T *)b.at + column * b.column;
+  double sum = 0;
+  for (int64_t k = 0; k < inner; k++)
+    sum += number(x, k * a.column, IS_TF32) * number(y, k * b.row, IS_TF32);
+  return sum;
 }
 
 KERNEL emulated_multiply(emulated_product p) {
+  auto sum_of = p.a.is_bf16   ? sum_of_products<bf16, false>
+                : p.a.is_tf32 ? sum_of_products<float, true>
+                              : sum_of_products<float, false>;
   for (int64_t i = (int64_t)grid_first(); i < p.rows * p.columns; i += (int64_t)grid_step()) {
     int64_t row = i % p.rows, column = i / p.rows;
-    double sum = 0;
-    for (int64_t k = 0; k < p.inner; k++) sum += number(p.a, row, k) * number(p.b, k, column);
-    float y = p.alpha * (float)sum;
+    float y = p.alpha * (float)sum_of(p.a, p.b, row, column, p.inner);
     if (p.beta != 0) y += p.beta * p.c[row + column * p.c_stride];
     if (p.bias) y += p.bias[row];
     if (p.relu && y < 0) y = 0;
