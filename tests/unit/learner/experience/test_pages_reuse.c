@@ -5,8 +5,9 @@
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/pages_model.h"
 #include "tests/unit/support/aborts.h"
+#include "tests/unit/support/races.h"
 
-enum { MAX_PINNED = 6 };
+enum { MAX_PINNED = 6, SHARE = TESTING_SLOWLY ? 4 : 1 };
 
 static const char *device_name;
 
@@ -183,10 +184,10 @@ static void windows_are_there_until_a_page_is_reused(void **state) {
   for (int k = 0; k < NUM_KINDS; k++) {
     struct world *w = create(&kinds[k], 3 * kinds[k].slots + 5 * (k % 3));
     w->m->seed = 1000 + (uint32_t)k;
-    random_schedule(w, guarded() ? 600 : 4000);
+    random_schedule(w, (guarded() ? 600 : 4000) / SHARE);
     if (!guarded())
-      assert_true(w->found > 1000 && w->gone > 50 && w->reused > 20 &&
-                  w->m->windows_gathered > 100);
+      assert_true(w->found > 1000 / SHARE && w->gone > 50 / SHARE && w->reused > 20 / SHARE &&
+                  w->m->windows_gathered > 100 / SHARE);
     destroy(w);
   }
 }

@@ -3,6 +3,9 @@
 #include "common/base/check.h"
 #include "tests/unit/learner/experience/pages_model.h"
 #include "tests/unit/support/aborts.h"
+#include "tests/unit/support/races.h"
+
+enum { SHARE = TESTING_SLOWLY ? 4 : 1 };
 
 static const char *device_name;
 
@@ -82,9 +85,9 @@ static void every_window_is_what_was_played(void **state) {
   for (int k = 0; k < NUM_KINDS; k++) {
     struct model *m = create(&kinds[k], MODEL_WAITING * 12);
     m->seed = (uint32_t)k;
-    random_schedule(m, guarded() ? 400 : 6000);
-    assert_true(m->windows_gathered > (guarded() ? 3 : 50));
-    if (kinds[k].footprint) assert_true(m->frames_checked > (guarded() ? 50 : 1000));
+    random_schedule(m, guarded() ? 400 : 6000 / SHARE);
+    assert_true(m->windows_gathered > (guarded() ? 3 : 50 / SHARE));
+    if (kinds[k].footprint) assert_true(m->frames_checked > (guarded() ? 50 : 1000 / SHARE));
     model_destroy(m);
   }
 }
@@ -134,7 +137,7 @@ static void pages_needed_is_enough_in_every_phase(void **state) {
     m->seed = 100 + (uint32_t)k;
     int slots = m->config.num_slots;
     for (int i = 0; i < slots; i++) model_begin(m, i);
-    for (int n = 0; n < (guarded() ? 300 : 4000); n++) {
+    for (int n = 0; n < (guarded() ? 300 : 4000 / SHARE); n++) {
       int i = model_draw(m, slots);
       if (model_draw(m, 200) == 0 || model_life_is_full(&m->slot[i])) model_begin(m, i);
       if (i != 1 || model_draw(m, 30) == 0) step_at_the_last_moment(m, i);

@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "tests/unit/learner/experience/replay_file_world.h"
+#include "tests/unit/support/races.h"
 #include "tests/unit/support/temporary_folder.h"
 
 /* A row is large, so that saving takes a while; windows overlap and reach into the page that is
@@ -76,7 +77,7 @@ static void inference_goes_on_between_saves(void **state) {
   (void)state;
   struct actor actor;
   start(&actor);
-  for (int round = 0; round < 8; round++) {
+  for (int round = 0; round < (TESTING_SLOWLY ? 3 : 8); round++) {
     for (int i = 0; i < 5; i++) world_train(actor.world);
     const char *path = temporary_folder_path(temporary_folder(), "replay");
     world_save(actor.world, path);
