@@ -7,7 +7,7 @@
 #include "tests/unit/support/aborts.h"
 #include "tests/unit/support/races.h"
 
-enum { MAX_PINNED = 6, SHARE = TESTING_SLOWLY ? 4 : 1 };
+enum { MAX_PINNED = 6, SHARE = TESTING_SLOWLY ? 2 : 1 };
 
 static const char *device_name;
 
