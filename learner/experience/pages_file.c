@@ -151,7 +151,10 @@ static bool find_rows(struct pages_file *file) {
     if (!keeps(file, start)) continue;
     if (!pages_find(pages, start, &window)) return false;
     struct device_unroll unroll = pages_unroll(pages, &window);
-    for (int k = 0; k < unroll.depth; k++) add_rows(file, unroll.before[k], 1);
+    for (int k = 0; k < unroll.depth; k++) {
+      if (unroll.before[k] < 0) return false;
+      add_rows(file, unroll.before[k], 1);
+    }
     for (int s = 0; s < unroll.num_spans; s++)
       add_rows(file, unroll.span[s].row, unroll.span[s].count);
   }

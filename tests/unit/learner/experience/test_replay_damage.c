@@ -8,9 +8,11 @@
 
 enum { WITH_CHECKSUM = BLOCK_FILE_BYTES + 4, STEPS = 400, RESTART = 1 << 12 };
 
-/* A file of one block, and one of several. */
+/* A file of one block, of a device whose memory the host cannot touch, and one of several. */
 static const struct world_config small = {"ref",           12, 3,   5,  3, 2, 4, 20, 16,
                                           PAGES_STAGGERED, 20, 0.7, 0.6};
+static const struct world_config guarded = {"guarded",       12, 3,   5,  3, 2, 4, 20, 16,
+                                            PAGES_STAGGERED, 20, 0.7, 0.6};
 static const struct world_config large = {"guarded",       12, 3,   5,  3, 0, 4, 20, 8192,
                                           PAGES_STAGGERED, 20, 0.7, 0.6};
 
@@ -140,9 +142,9 @@ static void assert_trainable(const struct world *world) {
 }
 
 /* Whatever it is: refused, or a replay that can be trained from. */
-static enum status assert_harmless(const char *path) {
+static enum status assert_harmless(const struct world_config *config, const char *path) {
   struct error error = {""};
-  struct world *world = world_create(&small);
+  struct world *world = world_create(config);
   enum status status = world_try_load(world, path, &error);
   if (status == STATUS_OK) {
     struct source_counters counters = source_counters(world->source);
@@ -168,12 +170,14 @@ static uint64_t draw(uint64_t below) {
 }
 
 /* Numbers that are likely to be looked at: extreme, or near others. */
+static const int64_t numbers[] = {
+    0,         1,       -1, INT32_MAX, INT32_MIN,          INT64_MAX,
+    INT64_MIN, 1 << 20, 12, 59,        0x7ff8000000000000, 0x7ff0000000000000};
+enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
+
 static void change(uint8_t *content, size_t size) {
-  static const int64_t numbers[] = {
-      0,         1,       -1, INT32_MAX, INT32_MIN,          INT64_MAX,
-      INT64_MIN, 1 << 20, 12, 59,        0x7ff8000000000000, 0x7ff0000000000000};
   size_t bytes = draw(2) ? 4 : 8, at = draw(size / 4 - 1) * 4;
-  int64_t number = draw(3) ? numbers[draw(12)] : (int64_t)draw(100);
+  int64_t number = draw(3) ? numbers[draw(NUMBERS)] : (int64_t)draw(100);
   memcpy(content + at, &number, bytes);
 }
 
@@ -189,13 +193,39 @@ static void content_may_be_anything(void **state) {
     size_t head = i % 3 == 0 ? 200 : i % 3 == 1 ? 6000 : size;
     for (uint64_t k = 1 + draw(3); k > 0; k--) change(content, head < size ? head : size);
     write_content(file.path, content, i % 50 ? size : 1 + draw(size - 1));
-    if (assert_harmless(file.path) == STATUS_OK)
+    if (assert_harmless(&small, file.path) == STATUS_OK)
       accepted++;
     else
       refused++;
     free(content);
   }
   assert_true(refused > 300 && accepted > 100);
+  free(file.bytes);
+}
+
+/* Records of pages stand behind the head, the leaves and a number, each of 48 bytes, in which the
+ * page before is at 40. */
+enum { HEAD = 168, NUM_PAGES = 80, RECORD = 48, PREVIOUS = 40 };
+
+/* The same 4 bytes of all records from a drawn one on. */
+static void records_of_pages_may_be_anything(void **state) {
+  (void)state;
+  struct file file = make(&guarded);
+  int64_t num_pages;
+  memcpy(&num_pages, file.bytes + NUM_PAGES, sizeof(num_pages));
+  size_t pages = (size_t)num_pages, starts = (size_t)(guarded.page_steps / guarded.stride);
+  size_t first = HEAD + (pages * starts + 1) * 8;
+  for (size_t at = 0; at < RECORD; at += 4)
+    for (int i = 0; i < NUMBERS; i++) {
+      uint8_t *content = malloc(file.size);
+      memcpy(content, file.bytes, file.size);
+      for (size_t page = draw(pages / 4); page < pages; page++)
+        memcpy(content + first + page * RECORD + at, &numbers[i], 4);
+      write_content(file.path, content, file.size - 4);
+      enum status status = assert_harmless(&guarded, file.path);
+      if (at == PREVIOUS && numbers[i] == -1) assert_int_equal(status, STATUS_CORRUPT);
+      free(content);
+    }
   free(file.bytes);
 }
 
@@ -252,6 +282,7 @@ int main(void) {
       cmocka_unit_test(any_bit_may_be_wrong),
       cmocka_unit_test(a_large_file_may_be_damaged_in_any_block),
       cmocka_unit_test(content_may_be_anything),
+      cmocka_unit_test(records_of_pages_may_be_anything),
       cmocka_unit_test(values_out_of_bounds_are_named),
   };
   return cmocka_run_group_tests(tests, temporary_folder_setup, temporary_folder_teardown);
