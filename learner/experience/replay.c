@@ -312,7 +312,7 @@ static void release(struct source *source, struct train_batch *batch) {
   if (batch == replay->pinned) unpin(replay);
   pthread_mutex_lock(replay->lock);
   CHECK(replay->lent && batch == replay->batch[replay->first], "a batch that was not taken");
-  update_priorities(replay, batch);
+  if (!replay->config.uniform) update_priorities(replay, batch);
   replay->lent--;
   replay->first = (replay->first + 1) % replay->num_batches;
   pthread_cond_signal(&replay->room);

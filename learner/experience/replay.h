@@ -27,6 +27,7 @@ struct replay_config {
   double importance_end;       /* at the end of the run; only with share_done */
   double (*share_done)(const void *context); /* of the run, 0 to 1; NULL: importance stays */
   const void *context;
+  bool uniform;     /* a batch comes back without priorities: all stay as they are */
   bool initial_max; /* a new window gets the largest priority of late, not its own */
   int burn_in;      /* first steps of a window, which have no TD errors */
   struct td_priority_config priority; /* of a new window; its T steps follow the burn-in */

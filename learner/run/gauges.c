@@ -68,10 +68,13 @@ enum { MAX_METRICS = 112 + 2 * NUMBERS_MAX };
   X(sampled, counter, "replay/windows_sampled", "windows sampled, each time counted")            \
   X(ratio_asked, gauge, "replay/ratio_asked", "windows to sample for each one that is inserted") \
   X(ratio, gauge, "replay/ratio",                                                                \
-    "windows sampled for each one that was inserted since sampling started")                     \
-  X(priorities_late, counter, "replay/priorities_late",                                          \
-    "new priorities that came for windows that were gone, dropped")                              \
-  X(priorities_not_finite, counter, "replay/priorities_not_finite",                              \
+    "windows sampled for each one that was inserted since sampling started")
+
+/* Of one whose windows have priorities. */
+#define PRIORITY_GAUGES(X)                                          \
+  X(priorities_late, counter, "replay/priorities_late",             \
+    "new priorities that came for windows that were gone, dropped") \
+  X(priorities_not_finite, counter, "replay/priorities_not_finite", \
     "priorities that were NaN or infinite, replaced by the smallest")
 
 /* Of a run whose policy explores by taking random actions. */
@@ -104,11 +107,13 @@ enum { MAX_METRICS = 112 + 2 * NUMBERS_MAX };
     "age of a window's first step when it was trained on, in updates")                          \
   X(update_us, "train/update_us", "time that an update took")
 
-#define REPLAY_HISTOGRAMS(X)                                                              \
-  X(initial_priority, "replay/initial_priority", "priorities of windows as they came in") \
-  X(updated_priority, "replay/updated_priority", "priorities of windows after an update") \
-  X(window_age_steps, "replay/window_age_steps",                                          \
+#define REPLAY_HISTOGRAMS(X)                     \
+  X(window_age_steps, "replay/window_age_steps", \
     "age of a window when it was sampled, in steps of all environments")
+
+#define PRIORITY_HISTOGRAMS(X)                                                            \
+  X(initial_priority, "replay/initial_priority", "priorities of windows as they came in") \
+  X(updated_priority, "replay/updated_priority", "priorities of windows after an update")
 
 /* What environments report, see numbers.h: "env/speed" and "eval/env/speed". */
 enum { NUMBER_GAUGE_BYTES = WIRE_NUMBER_NAME_BYTES + sizeof("eval/env/") };
@@ -121,6 +126,7 @@ struct gauges {
 #define MEMBER(member, kind, name, help) struct metric *member;
   GAUGES(MEMBER)
   REPLAY_GAUGES(MEMBER)
+  PRIORITY_GAUGES(MEMBER)
   EXPLORATION_GAUGES(MEMBER)
   DEVICE_GAUGES(MEMBER)
 #undef MEMBER
@@ -128,6 +134,11 @@ struct gauges {
   struct number_gauges number[NUMBERS_MAX];
   bool has_warned; /* of a number that is left out */
 };
+
+static bool has_priorities(const struct run *run) {
+  const struct algorithm *algorithm = run->agent->algorithm;
+  return algorithm && algorithm->gives_priorities;
+}
 
 static bool has_own_memory(const struct run *run) {
   return !run->inference_device->ops->unified;
@@ -140,6 +151,9 @@ void gauges_create(struct run *run) {
   GAUGES(MAKE)
   if (run_replays(run)) {
     REPLAY_GAUGES(MAKE)
+  }
+  if (has_priorities(run)) {
+    PRIORITY_GAUGES(MAKE)
   }
   if (run->policy->action_values) {
     EXPLORATION_GAUGES(MAKE)
@@ -160,6 +174,9 @@ void gauges_create(struct run *run) {
   HISTOGRAMS(MAKE)
   if (run_replays(run)) {
     REPLAY_HISTOGRAMS(MAKE)
+  }
+  if (has_priorities(run)) {
+    PRIORITY_HISTOGRAMS(MAKE)
   }
 #undef MAKE
 }

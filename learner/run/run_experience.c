@@ -393,6 +393,7 @@ static struct source *make_replay(struct run *run) {
       .importance_end = options->importance_exponent_end,
       .share_done = options->importance_exponent_end >= 0 ? share_done : NULL,
       .context = run,
+      .uniform = uniform,
       .initial_max = uniform || strcmp(options->initial_priority, "max") == 0,
       .burn_in = (int)options->algorithm.q_learning.burn_in,
       .priority = priority_of(options),

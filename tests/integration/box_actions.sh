@@ -37,6 +37,8 @@ run ./target.so sac 1 8 --total_steps=4k --seed=1 --deterministic --logdir=sac -
   --replay_ratio=64 --learning_rate=1e-3 --checkpoint_replay --normalize_observations
 ended 60
 pass_if "sac learns it" learns -4
+uniform() { grep -q '"replay/window_age' sac/metrics.jsonl && ! grep -q priorit sac/metrics.jsonl; }
+pass_if "and reports no priorities" uniform
 returned=$(value return_mean)
 cp -r sac again
 for folder in sac again; do

@@ -53,6 +53,7 @@ struct kind {
 /* Of the replays that are created now. */
 static uint64_t sampling_seed = 3;
 static int lent_at_once = 1;
+static bool is_uniform;
 static double importance_end, share_done; /* of the run; importance_end 0: it stays */
 
 static double share_now(const void *context) {
@@ -72,6 +73,7 @@ static struct replay_config config_of(const struct kind *kind, struct metrics *m
                                  .importance_end = importance_end,
                                  .share_done = importance_end > 0 ? share_now : NULL,
                                  .context = &share_done,
+                                 .uniform = is_uniform,
                                  .initial_max = kind->initial_max,
                                  .burn_in = kind->burn_in,
                                  .priority = {.T = kind->window_steps - kind->burn_in,
@@ -623,6 +625,27 @@ static void late_priorities_are_dropped_and_counted(void **state) {
   destroy(w);
 }
 
+/* What is in a batch's priorities is not looked at: a new window's is still 1. */
+static void a_uniform_replay_keeps_its_priorities(void **state) {
+  (void)state;
+  struct kind kind = {2, 4, 4, 4, 0, 20, 4, 8, 1, 0, 0, true, 0};
+  is_uniform = true;
+  struct world *w = create(&kind);
+  is_uniform = false;
+  for (int batches = 0; batches < 20;) {
+    step(w, (int)(w->m->draws++ % 2));
+    if (!is_due(w)) continue;
+    take(w);
+    ((float *)w->taken->priority.host)[0] = NAN;
+    source_release(w->source, w->taken);
+    w->taken = NULL;
+    batches++;
+  }
+  check_counters(w);
+  assert_true(isnan(metric_mean_since(w->config.updated_priority, &w->updated)));
+  destroy(w);
+}
+
 /* A slot whose actor has gone: its windows age out, and those of the others take their places. */
 static void windows_of_a_dead_slot_age_out(void **state) {
   (void)state;
@@ -754,6 +777,7 @@ int main(void) {
       cmocka_unit_test(a_take_need_not_wait),
       cmocka_unit_test(what_is_no_number_is_the_smallest_priority),
       cmocka_unit_test(late_priorities_are_dropped_and_counted),
+      cmocka_unit_test(a_uniform_replay_keeps_its_priorities),
       cmocka_unit_test(windows_of_a_dead_slot_age_out),
       cmocka_unit_test(it_holds_as_many_windows_as_the_options_count_on),
       cmocka_unit_test(it_samples_as_many_as_the_ratio_asks),
