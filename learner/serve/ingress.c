@@ -248,7 +248,7 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
                                lease->num_environments, lease->started, error);
   if (status == STATUS_OK)
     status = rules_check_episodes(rows->episodes, rows->num_episodes, rows->flags,
-                                  lease->num_environments, error);
+                                  lease->last_flags, lease->num_environments, error);
   if (status == STATUS_OK)
     status = rules_check_mask(rows->flags, rows->observation, &lease->layout, &self->config.space,
                               error);

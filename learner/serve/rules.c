@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In last_flags: an environment that has been absent since the stream began. */
-enum { NOT_BEGUN = 0x80 };
+/* In last_flags: an environment that has been absent since the stream began; one whose episode this
+ * message has reported. */
+enum { NOT_BEGUN = 0x80, REPORTED = 0x40 };
 
 /* "first|truncated", for sentences. */
 static const char *flag_words(uint8_t flags, char text[64]) {
@@ -50,17 +51,9 @@ enum status rules_check_flags(const uint8_t *flags, const float *reward, uint8_t
   return STATUS_OK;
 }
 
-/* Whether the environment of episode `at` has one earlier in the message too. Actors report in the
- * order of their environments, so the first look is nearly always the only one. */
-static bool reported_before(const struct wire_episode *episodes, int at) {
-  if (at == 0 || episodes[at].environment > episodes[at - 1].environment) return false;
-  for (int i = 0; i < at; i++)
-    if (episodes[i].environment == episodes[at].environment) return true;
-  return false;
-}
-
 enum status rules_check_episodes(const struct wire_episode *episodes, int num_episodes,
-                                 const uint8_t *flags, int K, struct error *error) {
+                                 const uint8_t *flags, uint8_t *last_flags, int K,
+                                 struct error *error) {
   for (int i = 0; i < num_episodes; i++) {
     const struct wire_episode *episode = &episodes[i];
     int environment = (int)episode->environment;
@@ -71,9 +64,10 @@ enum status rules_check_episodes(const struct wire_episode *episodes, int num_ep
     if (!(fabs(episode->episode_return) <= RULES_MAX_RETURN))
       return status_fail(error, STATUS_INVALID, "environment %d: the return of its episode is %g",
                          environment, episode->episode_return);
-    if (reported_before(episodes, i))
+    if (last_flags[environment] & REPORTED)
       return status_fail(error, STATUS_INVALID, "environment %d reports two episodes in one row",
                          environment);
+    last_flags[environment] |= REPORTED;
   }
   return STATUS_OK;
 }

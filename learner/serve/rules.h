@@ -23,9 +23,11 @@ MUST_CHECK enum status rules_check_flags(const uint8_t *flags, const float *rewa
                                          struct error *error);
 
 /* Checks the episodes of one message: at most one of each environment, only where the row ended
- * one, with a finite return. Errors: INVALID. */
+ * one, with a finite return. After rules_check_flags of the message; marks them in last_flags.
+ * Errors: INVALID. */
 MUST_CHECK enum status rules_check_episodes(const struct wire_episode *episodes, int num_episodes,
-                                            const uint8_t *flags, int K, struct error *error);
+                                            const uint8_t *flags, uint8_t *last_flags, int K,
+                                            struct error *error);
 
 /* Checks that rewards and float32 observations are finite and within the bound; absent rows may
  * hold anything. Shapes:

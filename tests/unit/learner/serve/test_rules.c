@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "learner/serve/rules.h"
@@ -178,11 +180,35 @@ static void episodes_end_with_their_row(void **state) {
       {{{.num_numbers = 1, .number = {{"lives", 3}}}}, 1, STATUS_OK},
       {{{.num_numbers = 1, .number = {{"lives", NAN}}}}, 1, STATUS_OK},
   };
+  const float reward[3] = {0};
+  uint8_t last[3] = {F, F, F};
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct error error;
-    assert_int_equal(rules_check_episodes(cases[i].episode, cases[i].count, flags, 3, &error),
+    last[2] = F; /* it may end again */
+    assert_int_equal(rules_check_flags(flags, reward, last, 3, true, &error), STATUS_OK);
+    assert_int_equal(rules_check_episodes(cases[i].episode, cases[i].count, flags, last, 3, &error),
                      cases[i].status);
   }
+}
+
+/* Of as many environments as may be, from the last to the first: without a search for each. */
+static void episodes_may_come_in_any_order(void **state) {
+  (void)state;
+  enum { K = 1 << 16 };
+  struct wire_episode *episodes = calloc(K, sizeof(*episodes));
+  uint8_t *flags = malloc(K), *last = calloc(K, 1);
+  memset(flags, C, K);
+  struct error error;
+  for (int i = 0; i < K; i++) episodes[i].environment = (uint32_t)(K - 1 - i);
+  clock_t begin = clock();
+  assert_int_equal(rules_check_episodes(episodes, K, flags, last, K, &error), STATUS_OK);
+  assert_true(clock() - begin < CLOCKS_PER_SEC / 2);
+  episodes[K - 1].environment = K - 1;
+  memset(last, 0, K);
+  assert_int_equal(rules_check_episodes(episodes, K, flags, last, K, &error), STATUS_INVALID);
+  free(episodes);
+  free(flags);
+  free(last);
 }
 
 int main(void) {
@@ -196,6 +222,7 @@ int main(void) {
       cmocka_unit_test(every_number_is_looked_at),
       cmocka_unit_test(a_mask_allows_some_action),
       cmocka_unit_test(episodes_end_with_their_row),
+      cmocka_unit_test(episodes_may_come_in_any_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
