@@ -259,6 +259,13 @@ static enum status decode(struct ingress *self, struct lease *lease, struct wire
                             &self->config.space, error);
 }
 
+/* Rows that need an action. */
+static uint64_t count_steps(const uint8_t *flags, int K) {
+  int steps = 0;
+  for (int i = 0; i < K; i++) steps += !(flags[i] & (STEP_TRUNCATED | STEP_ABSENT));
+  return (uint64_t)steps;
+}
+
 static void play_message(void *context, struct rpc_stream *stream, const struct wire_span *spans,
                          int num_spans) {
   struct ingress *self = context;
@@ -290,8 +297,9 @@ static void play_message(void *context, struct rpc_stream *stream, const struct 
     rpc_stream_finish(stream, RPC_INVALID_ARGUMENT, error.text, NULL, 0);
     return;
   }
-  lease->started = true;
-  atomic_fetch_add_explicit(&lease->steps, (uint64_t)lease->num_environments, memory_order_relaxed);
+  atomic_store_explicit(&lease->started, true, memory_order_relaxed);
+  atomic_fetch_add_explicit(&lease->steps, count_steps(rows.flags, lease->num_environments),
+                            memory_order_relaxed);
   report_episodes(self, lease, &rows);
   batcher_commit(self->batcher, batch, segment, stream, now_us);
 }

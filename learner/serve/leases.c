@@ -313,7 +313,7 @@ void leases_end(struct leases *leases, struct lease *lease, bool finished) {
 /* How long a lease in its present state may last, counted from its Join. */
 static int64_t limit_us(const struct lease *lease) {
   if (!lease->playing) return LEASE_PLAY_WAIT_US;
-  return lease->steps == 0 ? LEASE_ROWS_WAIT_US : INT64_MAX;
+  return lease->started ? INT64_MAX : LEASE_ROWS_WAIT_US;
 }
 
 struct rpc_stream *leases_expire(struct leases *leases, int64_t now_us) {

@@ -46,10 +46,10 @@ struct lease {
   enum wire_role role;
   struct wire_layout layout;
   uint8_t *last_flags;       /* (K) of the message before; queue thread only */
-  bool started;              /* rows have come; queue thread only */
+  _Atomic bool started;      /* rows have come */
   struct shared_rows shared; /* where the actor writes observations; .file is guarded by the lock */
   int shared_file;           /* its descriptor until the Play, for the JoinReply; 0: none */
-  _Atomic uint64_t steps;
+  _Atomic uint64_t steps;    /* rows that needed an action */
 
   /* guarded by the table's lock */
   bool used, playing;

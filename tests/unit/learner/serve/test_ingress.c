@@ -331,6 +331,30 @@ static struct wire_status ask_status(struct fixture *f) {
   return status;
 }
 
+/* As the run counts them; a lease whose rows are all absent has sent rows. */
+static void rows_that_need_an_action_are_steps(void **state) {
+  struct fixture *f = *state;
+  static const struct {
+    uint8_t flags[K];
+    uint64_t steps;
+  } rows[] = {{{STEP_ABSENT, STEP_ABSENT}, 0},
+              {{STEP_FIRST, STEP_ABSENT}, 1},
+              {{STEP_TRUNCATED, STEP_FIRST}, 2},
+              {{STEP_FIRST, STEP_FIRST | STEP_TERMINATED}, 4}};
+  struct wire_join_reply reply = join(f, "actor/0/0");
+  struct rpc_stream *stream = bind_lease(f, reply.run_id);
+  for (size_t t = 0; t < sizeof(rows) / sizeof(rows[0]); t++) {
+    send_steps(stream, 0, rows[t].flags, 0, NULL, 0);
+    struct wire_status status = ask_status(f);
+    assert_int_equal(status.players[0].steps, rows[t].steps);
+    wire_status_deinit(&status);
+    assert_null(after(f, 1000));
+    answer_next(f);
+  }
+  loopback_free(stream);
+  wire_join_reply_deinit(&reply);
+}
+
 static void status_shows_the_run_and_its_players(void **state) {
   struct fixture *f = *state;
   struct rpc_stream *stream = enter(f, "actor/0/0");
@@ -386,6 +410,7 @@ int main(void) {
       WITH(create, refusals_are_counted_by_their_kind),
       WITH(create, who_leaves_before_the_stop_is_missed),
       WITH(create, after_stop_everyone_is_sent_home),
+      WITH(create, rows_that_need_an_action_are_steps),
       WITH(create, status_shows_the_run_and_its_players),
       WITH(create, health_answers),
   };

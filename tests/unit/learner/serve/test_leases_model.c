@@ -159,7 +159,7 @@ static void act_play(struct world *world) {
   assert_int_equal(entry->stream.references, 1);
   entry->playing = true;
   entry->stepped = below(world, 4) > 0;
-  if (entry->stepped) lease->steps++;
+  lease->started = entry->stepped;
 }
 
 /* Neither an id that was never given nor one that plays already. */
