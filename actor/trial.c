@@ -162,14 +162,20 @@ static void add_row(struct trial *trial, struct trial_record *record) {
     sum[i] = crc32c(trial->tensor[i], space_tensor_bytes(&trial->space->tensor[i]));
   uint32_t rest = crc32c(&trial->row.reward, sizeof trial->row.reward);
   rest = crc32c_extend(rest, &trial->row.terminated, sizeof trial->row.terminated);
-  sum[i] = crc32c_extend(rest, &trial->row.truncated, sizeof trial->row.truncated);
+  rest = crc32c_extend(rest, &trial->row.truncated, sizeof trial->row.truncated);
+  sum[i] = crc32c_extend(rest, &trial->row.goes_on, sizeof trial->row.goes_on);
+}
+
+/* Only a life was lost. */
+static bool goes_on(const struct acorn_row *row) {
+  return row->terminated && row->goes_on;
 }
 
 static void add_step(struct trial *trial, struct trial_summary *summary, double *length,
                      double *episode_return) {
   ++*length;
   *episode_return += trial->row.reward;
-  if (!trial->row.terminated && !trial->row.truncated) return;
+  if ((!trial->row.terminated && !trial->row.truncated) || goes_on(&trial->row)) return;
   bool first = summary->terminated + summary->truncated == 0;
   if (first || *episode_return < summary->lowest) summary->lowest = *episode_return;
   if (first || *episode_return > summary->highest) summary->highest = *episode_return;
@@ -214,13 +220,13 @@ static bool play_with(struct trial *trial, void *instance, void *neighbour,
   struct acorn_row other = {0};
   struct picture_check pictures = {0};
   uint64_t episode = 0;
-  bool ended = true;
+  bool ended = true, resumes = false;
   if (!warm_up(trial, instance, how->warm_up)) return false;
   for (int t = 0; t < steps; t++) {
     uint64_t seed = how->seed + episode;
-    if (ended && !reset(trial, PLAYER, instance, episode % 2 ? NULL : &seed, how->fill))
-      return false;
-    if (ended) add_row(trial, record), episode++;
+    bool is_seeded = !resumes && episode % 2 == 0;
+    if (ended && !reset(trial, PLAYER, instance, is_seeded ? &seed : NULL, how->fill)) return false;
+    if (ended) add_row(trial, record), episode += !resumes;
     trial->row = other;
     if (!play_neighbour(trial, neighbour, t)) return false;
     other = trial->row;
@@ -230,6 +236,7 @@ static bool play_with(struct trial *trial, void *instance, void *neighbour,
     add_row(trial, record);
     record->num_steps++;
     ended = trial->row.terminated || trial->row.truncated;
+    resumes = goes_on(&trial->row);
     if (summary) add_step(trial, summary, &length, &episode_return);
     if (summary && clock_now_us() > until_us) break;
   }

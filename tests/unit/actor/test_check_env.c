@@ -25,6 +25,8 @@ enum fault {
   NO_END,
   NO_CHANCE,
   IN_ACTION,
+  LIVES,
+  ODD_LIVES,
   /* pictures */
   PAINTS,
   NO_PICTURE,
@@ -41,6 +43,7 @@ static int alive;
 struct dice {
   uint64_t random;
   int steps;
+  int lost; /* only a life */
 };
 
 static void *dice_create(const struct acorn_config *config, char *error, size_t error_bytes) {
@@ -76,7 +79,8 @@ static int dice_reset(void *self, const uint64_t *seed, struct acorn_row *row, c
   struct dice *env = self;
   if (seed) env->random = shared = fault == NO_CHANCE ? 1 : *seed;
   if (!seed && fault == NO_CHANCE) env->random = 1;
-  if (fault != FORGETS) env->steps = 0;
+  if (fault != FORGETS && (seed || !env->lost)) env->steps = 0;
+  env->lost = 0;
   observe(env, row);
   return 0;
 }
@@ -94,6 +98,9 @@ static int dice_step(void *self, const void *action, struct acorn_row *row, char
   observe(env, row);
   row->reward = fault == NOT_A_NUMBER && env->steps == 3 ? 0.0f / (float)(env->steps - 3) : 1;
   row->truncated = fault != NO_END && env->steps % 50 == 0;
+  env->lost = (fault == LIVES || fault == ODD_LIVES) && env->steps % 10 == 0 && !row->truncated;
+  row->terminated = env->lost;
+  row->goes_on = fault == ODD_LIVES ? calls++ % 3 == 0 : env->lost;
   return 0;
 }
 
@@ -134,6 +141,10 @@ static void finds_each_fault(void **state) {
   } cases[] = {
       {NONE, true, "200 (0 terminated, 200 truncated), mean length 50.0, mean return 50.000"},
       {NONE, true, "face uint8[5,1]"},
+      {LIVES, true, "200 (0 terminated, 200 truncated), mean length 50.0, mean return 50.000"},
+      {ODD_LIVES, false,
+       "FAIL  the same seed and actions give the same episodes: in row 1 the "
+       "reward or an ending differs"},
       {NO_END, true, "no episode ended"},
       {NO_CHANCE, true, "another seed gives the same episodes"},
       {CHANCE, false,
