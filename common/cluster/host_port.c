@@ -16,10 +16,11 @@ const char *host_port_path(const char *address) {
   return strncmp(address, prefix, strlen(prefix)) == 0 ? address + strlen(prefix) : NULL;
 }
 
-static bool is_port(const char *text) {
+bool host_port_is_port(const char *text, int least) {
   size_t length = strspn(text, "0123456789");
-  if (length == 0 || length > 5 || text[length] || text[0] == '0') return false;
-  return atoi(text) <= 65535;
+  if (length == 0 || length > 5 || text[length] || (text[0] == '0' && length > 1)) return false;
+  int port = atoi(text);
+  return port >= least && port <= 65535;
 }
 
 // A name or IPv4 address of `length` characters.
@@ -40,7 +41,7 @@ enum status host_port_check(const char *text, struct error *error) {
                        text);
   }
   size_t host_length = (size_t)(colon - text);
-  if (!is_port(colon + 1)) {
+  if (!host_port_is_port(colon + 1, 1)) {
     return status_fail(error, STATUS_INVALID, "address '%.*s': its port is not in 1..65535", SHOWN,
                        text);
   }

@@ -19,6 +19,9 @@ const char *host_port_path(const char *address);
  * or with a strange one. */
 MUST_CHECK enum status host_port_check(const char *text, struct error *error);
 
+/* Whether `text` is a number from `least` to 65535 without zeros in front. */
+bool host_port_is_port(const char *text, int least);
+
 /* Splits at the last colon; the brackets of an IPv6 host are taken off. The host may be empty, and
  * the port anything. False: there is no colon, the host does not fit, or is an IPv6 one without
  * brackets. */

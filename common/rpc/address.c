@@ -58,15 +58,10 @@ bool address_is_local(const char *address) {
   return strncmp(host, "127.", 4) == 0 || !host_port_node(host) || strcmp(host, "::1") == 0;
 }
 
-static bool is_port(const char *text) {
-  size_t digits = strspn(text, "0123456789");
-  return digits > 0 && digits <= 5 && text[digits] == 0 && atoi(text) <= 65535;
-}
-
 static enum status prepare_tcp(const char *address, struct error *error) {
   char host[HOST_PORT_HOST_BYTES];
   const char *port;
-  if (split(address, host, &port) && is_port(port)) return STATUS_OK;
+  if (split(address, host, &port) && host_port_is_port(port, 0)) return STATUS_OK;
   return status_fail(
       error, STATUS_INVALID,
       "listen address '%s' is not HOST:PORT, [IPV6]:PORT or unix:PATH (for example 0.0.0.0:8686)",

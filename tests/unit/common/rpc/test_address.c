@@ -45,6 +45,7 @@ static void bad_addresses_are_explained(void **state) {
       {"127.0.0.1:", "is not HOST:PORT"},
       {"127.0.0.1:http", "is not HOST:PORT"},
       {"127.0.0.1:65536", "is not HOST:PORT"},
+      {"127.0.0.1:00", "is not HOST:PORT"},
       {"::1:8686", "is not HOST:PORT"},
       {"no.such.host.invalid:8686", "the host is unknown"},
       {"192.0.2.1:8686", "cannot listen there: "},
