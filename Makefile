@@ -360,7 +360,7 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(ALL_LIBS)
 	@$(CC) $(LDFLAGS) $(BESIDE) -o $@ $< -Wl,--start-group $(ALL_LIBS) -Wl,--end-group -rdynamic $(LIBS) $(LIBS_kernels)
 # A fuzzer needs the parsers only: clang does not have to build the kernels.
 PARSERS := $(call obj,$(call src,learner/params/checkpoint*.c) learner/params/named.c deploy/inspect/run_log.c deploy/inspect/status_view.c \
-  $(call src,deploy/serve/request*.c) learner/train/peers_hello.c) $(GEN_INFERENCE_OBJ)
+  $(call src,deploy/serve/request*.c) learner/train/peers_hello.c learner/report/episodes_file.c $(call src,learner/episodes/*.c)) $(GEN_INFERENCE_OBJ)
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(PARSERS) $(LIB_RPC) $(LIB_BASE)
 	@mkdir -p $(@D)
 	@echo "  link   $@"

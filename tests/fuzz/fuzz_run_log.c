@@ -9,25 +9,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A folder whose metrics.jsonl is the file in memory. */
-static char folder[] = "/tmp/fuzz-run-log-XXXXXX", link_path[64];
-
-static void remove_folder(void) {
-  unlink(link_path);
-  rmdir(folder);
-}
-
-static void make_folder(const char *target) {
-  CHECK(mkdtemp(folder), "no folder");
-  snprintf(link_path, sizeof(link_path), "%s/metrics.jsonl", folder);
-  CHECK(symlink(target, link_path) == 0, "no link");
-  atexit(remove_folder);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
-  const char *target = fuzz_file(data + 1, size - 1);
-  if (!link_path[0]) make_folder(target);
+  const char *folder = fuzz_folder("metrics.jsonl", fuzz_file(data + 1, size - 1));
   struct run_axes axes = {.seconds = data[0] & 1, .y = data[0] & 2 ? "r" : "seconds"};
   struct run_log run;
   struct error error = {""};
