@@ -221,7 +221,8 @@ begin "unit tests, tsan"
 kernels=(build/tsan/tests/unit/learner/device/test_{operations,trace,steps,cuda_products}
   build/tsan/tests/unit/learner/train/test_cuda_updates)
 units tsan "${kernels[@]}"
-check "races of a block's threads" env ACORN_EMULATED_CUDA=races scripts/run_units.sh "${kernels[@]}"
+check "races of a block's threads" env ACORN_EMULATED_CUDA=races \
+  scripts/run_units.sh "${kernels[@]}"
 build MODE=tsan all && one "a run without a race (tsan)" run_silently
 
 # Short: make fuzz is for what was not found before.
