@@ -198,8 +198,8 @@ pass_if "an environment that ends its process is no run that is over" \
 runs_on() { ps -o stat= -p "$(paste -sd, started)" | grep -qv Z; }
 ends_what_was_started() { # STEPS [SIGNAL]: to the process group, as a terminal sends it
   rm -rf started starts
-  setsid venv/bin/acorn train gym:pole:Starts-v0 ppo 2 2 --total_steps="$1" --logdir=starts \
-    >"$work/out" 2>"$work/err" </dev/null &
+  setsid env --default-signal=HUP venv/bin/acorn train gym:pole:Starts-v0 ppo 2 2 \
+    --total_steps="$1" --logdir=starts >"$work/out" 2>"$work/err" </dev/null &
   run=$!
   wait_for 60 test -s started || return
   [ $# = 1 ] || kill "-$2" -- -$run
