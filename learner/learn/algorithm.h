@@ -96,6 +96,9 @@ struct algorithm {
                             replay by these, with weights; false: a replay samples uniformly */
   enum target_kind target;
   int networks; /* that are trained, as large as the policy's, its own included; 0 counts as 1 */
+  /* What memory is planned by: workspaces of such networks, with a backward pass for the steps of a
+   * pass, where 0 counts as 1, and for forward passes over all steps of the batch. */
+  int trained, evaluated;
   /* Whether it can train this network. NULL: any. Errors: INVALID. */
   enum status (*check)(const struct network_config *network,
                        const struct algorithm_options *options, struct error *error);

@@ -424,6 +424,7 @@ const struct algorithm algorithm_ppo = {
     .num_figures = NUM_SUMS - SUM_STOP,
     .stop_sum = SUM_STOP,
     .divergence_sum = PPO_KL,
+    .evaluated = 1,
     .check = curiosity_check,
     .passes = passes_of,
     .create = create,

@@ -201,6 +201,7 @@ const struct algorithm algorithm_q_learning = {
     .num_figures = NUM_SUMS - num_sums_of_q_learning,
     .gives_priorities = true,
     .target = TARGET_COPIED,
+    .evaluated = 1, /* the target; warming up is of steps that are not trained */
     .create = create,
     .destroy = destroy,
     .begin = begin,

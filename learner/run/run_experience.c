@@ -100,20 +100,42 @@ static struct memory_bytes bytes_of_experience(const struct run *run) {
   return (struct memory_bytes){steps * step.device, steps * step.host};
 }
 
-/* Of training and of inference. */
-static double bytes_of_activations(const struct run *run, double steps) {
-  size_t bytes =
-      network_workspace_bytes(run->network, run->inference_device, run_most_rows(run), false);
-  int rows = (int)fmin(steps, 1 << 30);
-  if (rows > 0)
-    bytes += network_workspace_bytes(run->network, run->trainer_device, rows, true) +
-             network_observer_bytes(run->network, run->trainer_device, rows);
-  return (double)bytes;
-}
-
 static double networks_trained(const struct run *run) {
   const struct algorithm *algorithm = run->agent->algorithm;
   return run->trains && algorithm->networks ? algorithm->networks : 1;
+}
+
+/* Of a pass. */
+static int windows_trained(const struct run *run) {
+  const struct algorithm *algorithm = run->agent->algorithm;
+  struct passes passes = {1, 1};
+  struct error ignored; /* update_create refuses it */
+  int N = learner_options_batch_size(run->options);
+  if (algorithm->passes &&
+      algorithm->passes(&passes, &run->options->algorithm, N, &ignored) != STATUS_OK)
+    return N;
+  return N / passes.minibatches;
+}
+
+/* Of updates from so many steps. */
+static double bytes_of_updates(const struct run *run, int steps) {
+  const struct algorithm *algorithm = run->agent->algorithm;
+  const struct network *network = run->network;
+  struct device *device = run->trainer_device;
+  double rows = windows_trained(run) * ((double)run->options->algorithm.unroll_length + 1);
+  double trained = algorithm->trained ? algorithm->trained : 1;
+  return trained *
+             (double)network_workspace_bytes(network, device, (int)fmin(rows, 1 << 30), true) +
+         algorithm->evaluated * (double)network_workspace_bytes(network, device, steps, false) +
+         networks_trained(run) * (double)network_observer_bytes(network, device, steps);
+}
+
+/* Of training and of inference. */
+static double bytes_of_activations(const struct run *run, double steps) {
+  size_t inference =
+      network_workspace_bytes(run->network, run->inference_device, run_most_rows(run), false);
+  double updates = steps > 0 ? bytes_of_updates(run, (int)fmin(steps, 1 << 30)) : 0;
+  return (double)inference + updates;
 }
 
 /* 12 arrays, snapshots included. */
@@ -130,8 +152,8 @@ static struct memory_bytes bytes_of_training(const struct run *run) {
   double steps = (double)learner_options_batch_size(o) * (learner_options_window_steps(o) + 1.0);
   if (!run->trains) steps = 0;
   double batches = run_updates_overlap(run) ? 3 : 2;
-  double bytes = row * batches * steps + networks_trained(run) * bytes_of_activations(run, steps) +
-                 bytes_of_parameters(run);
+  double bytes =
+      row * batches * steps + bytes_of_activations(run, steps) + bytes_of_parameters(run);
   bytes += (double)run->inference_device->own_bytes + (double)run->trainer_device->own_bytes;
   return where_it_lies(run, bytes, 0);
 }

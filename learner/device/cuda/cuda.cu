@@ -8,6 +8,9 @@
 #include "learner/device/cuda/small.h"
 
 enum { LEAST_SCRATCH_BYTES = 1 << 20, MAX_GPUS = 64 };
+/* What scratch memory may grow to: cuDNN's workspace or a matrix of columns, 256 MiB each, and the
+ * blocks before it; or this share of the memory, with which sizes are smaller, too. */
+static const size_t PLANNED_SCRATCH_BYTES = (size_t)512 << 20, PLANNED_SCRATCH_SHARE = 16;
 static const double MIB = 1 << 20;
 
 /* Of all devices of this process on a GPU, which share its memory; in bytes. */
@@ -448,6 +451,11 @@ static enum status set_ways(struct cuda *cuda, struct error *error) {
       unknown);
 }
 
+static size_t planned_scratch(size_t memory_bytes) {
+  size_t share = memory_bytes / PLANNED_SCRATCH_SHARE;
+  return share < PLANNED_SCRATCH_BYTES ? share : PLANNED_SCRATCH_BYTES;
+}
+
 static enum status check_gpu(struct cuda *cuda, const struct device_options *options,
                              struct error *error) {
   size_t free_bytes = 0, total = 0;
@@ -457,7 +465,7 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
   size_t asked = (size_t)options->memory_mib << 20;
   size_t mine = __atomic_load_n(&memory_used[cuda->gpu], __ATOMIC_RELAXED);
   cuda->device.memory_bytes = asked ? asked : free_bytes + mine;
-  cuda->device.own_bytes = BLAS_WORKSPACE_BYTES + LEAST_SCRATCH_BYTES;
+  cuda->device.own_bytes = BLAS_WORKSPACE_BYTES + planned_scratch(cuda->device.memory_bytes);
   if (cuda->properties.major < 8)
     return status_fail(error, STATUS_UNAVAILABLE,
                        "GPU %d (%s) has compute capability %d.%d, the plugin needs 8.0 or newer",
