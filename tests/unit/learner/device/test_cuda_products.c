@@ -10,11 +10,14 @@
  * such errors are independent, their sum grows with the root of the count. The reference adds one
  * after the other in float: a sum's size grows with the root of the count, and with it what each
  * addition loses, so that this error grows with the count. */
+static double digits_of(const char *precision) {
+  return strcmp(precision, "float32") == 0 ? 0x1p-21
+         : strcmp(precision, "tf32") == 0  ? 0x1p-10
+                                           : 0x1p-7;
+}
+
 static double tolerance_of(const char *precision, int count) {
-  double digits = strcmp(precision, "float32") == 0 ? 0x1p-21
-                  : strcmp(precision, "tf32") == 0  ? 0x1p-10
-                                                    : 0x1p-7;
-  return digits * sqrt(1 + count) + 0x1p-25 * count;
+  return digits_of(precision) * sqrt(1 + count) + 0x1p-25 * count;
 }
 
 struct both {
@@ -56,6 +59,25 @@ static void compare(struct both *t, const char *shape, const char *name, struct 
   char what[160];
   snprintf(what, sizeof what, "%s: %s", shape, name);
   testing_compare(what, &t->cuda, a.cuda, &t->ref, a.ref, a.count, tolerance);
+}
+
+/* Of long sums that may be below their tolerance each: the norm of all errors together, at most so
+ * much of that of the expected numbers. */
+static void compare_norm(struct both *t, const char *shape, const char *name, struct array a,
+                         double share) {
+  float *got = testing_back(&t->cuda, a.cuda, a.count),
+        *expected = testing_back(&t->ref, a.ref, a.count);
+  double errors = 0, numbers = 0;
+  for (size_t i = 0; i < a.count; i++) {
+    double error = (double)got[i] - (double)expected[i];
+    errors += error * error;
+    numbers += (double)expected[i] * (double)expected[i];
+  }
+  if (!(sqrt(errors) <= share * sqrt(numbers)))
+    fail_msg("%s, %s: %s: errors of norm %.3g, numbers of %.3g", t->precision, shape, name,
+             sqrt(errors), sqrt(numbers));
+  free(got);
+  free(expected);
 }
 
 static void release(struct both *t) {
@@ -313,6 +335,7 @@ static void check_lstm(struct both *t, const struct shape *s, uint64_t seed) {
                         c0.ref, reset, s->T, s->N, s->H);
   compare(t, shape, "dgates", dgates, tolerance);
   compare(t, shape, "dwh", dwh, tolerance * sqrt(1 + s->T * s->N));
+  compare_norm(t, shape, "dwh", dwh, 2 * digits_of(t->precision));
   release(t);
   free(reset);
 }
@@ -382,6 +405,13 @@ static void test_lstm_in_one_launch(void **state) {
 
 /* ---- convolutions */
 
+/* Of the gradients of weights: images of bf16 are exact, and what is added up is float. */
+static const double SHARE_OF_FLOATS = 1e-4;
+
+static double of_images(const struct both *t) {
+  return strcmp(t->precision, "tf32") == 0 ? 2 * digits_of(t->precision) : SHARE_OF_FLOATS;
+}
+
 struct conv {
   struct device_window window;
   int B;
@@ -423,6 +453,8 @@ static void check_conv(struct both *t, const struct conv *v, uint64_t seed) {
   compare_image(t, shape, "dy", dy, 1e-6);
   compare(t, shape, "db", db, fmax(tolerance_of(t->precision, pixels), 2e-5));
   compare(t, shape, "dw", dw, tolerance_of(t->precision, pixels));
+  compare_norm(t, shape, "db", db, SHARE_OF_FLOATS);
+  compare_norm(t, shape, "dw", dw, of_images(t));
   if (!v->no_dx)
     compare_image(t, shape, "dx", dx, tolerance_of(t->precision, w->size * w->size * w->O));
   release(t);
@@ -502,6 +534,8 @@ static void check_pooled(struct both *t, const struct conv *v, const struct devi
   double more = t->cuda.low ? 2 : 1;
   compare(t, shape, "db", db, more * fmax(tolerance_of(t->precision, pixels), 2e-5));
   compare(t, shape, "dw", dw, more * tolerance_of(t->precision, pixels));
+  compare_norm(t, shape, "db", db, t->cuda.low ? 0x1p-8 : SHARE_OF_FLOATS);
+  compare_norm(t, shape, "dw", dw, t->cuda.low ? 0x1p-8 : of_images(t));
   if (!v->no_dx)
     compare_image(t, shape, "dx", dx, more * tolerance_of(t->precision, w->size * w->size * w->O));
   release(t);
