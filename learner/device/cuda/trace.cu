@@ -15,7 +15,7 @@ DEVICE float ratio_at(const struct device_trace &v, size_t i) {
 }
 
 DEVICE float clipped(const struct device_trace &v, float ratio, float limit) {
-  return v.kind == TRACE_GAE || ratio < limit ? ratio : limit;
+  return v.kind != TRACE_GAE && limit < ratio ? limit : ratio;
 }
 
 /* Into row i. */

@@ -13,10 +13,10 @@ static REAL ratio(const struct device_trace *v, size_t i) {
   return exp(((const REAL *)v->log_prob)[i] - (REAL)v->behaviour[i]);
 }
 
-/* A ratio, clipped; GAE has none. */
+/* A ratio, clipped; NaN stays NaN. GAE has none. */
 static REAL weight(const struct device_trace *v, size_t i, float limit) {
   REAL x = ratio(v, i);
-  return v->kind == TRACE_GAE || x < (REAL)limit ? x : (REAL)limit;
+  return v->kind != TRACE_GAE && (REAL)limit < x ? (REAL)limit : x;
 }
 
 static void ref_trace(struct device *d, real *vs_, real *advantage_, const struct device_trace *v) {

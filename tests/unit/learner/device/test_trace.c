@@ -164,6 +164,21 @@ static void direct_sum(struct testing *cpu, struct testing *ref) {
   }
 }
 
+/* A ratio that is not a number is clipped nowhere. */
+static void not_a_number(struct testing *cpu, struct testing *ref) {
+  enum { T = 5, AT = 2 };
+  struct testing *both[] = {cpu, ref};
+  uint64_t random = 15;
+  struct sequence s = random_sequence(&random, T);
+  s.log_prob[AT] = NAN;
+  for (int k = 0; k < 2; k++) {
+    float vs[T], advantage[T];
+    run_vtrace(both[k], vs, advantage, &s, PLAIN);
+    for (int t = 0; t < T; t++) assert_int_equal(isnan(vs[t]) != 0, t <= AT);
+    for (int t = 0; t < T; t++) assert_int_equal(isnan(advantage[t]) != 0, t <= AT);
+  }
+}
+
 /* ---- masks: an end of either kind, or both, or a mere first row, at every position */
 
 static void masks_by_definition(struct testing *cpu, struct testing *ref) {
@@ -364,6 +379,10 @@ static void test_direct_sum(void **state) {
   (void)state;
   testing_each_set(direct_sum);
 }
+static void test_not_a_number(void **state) {
+  (void)state;
+  testing_each_set(not_a_number);
+}
 static void test_masks_by_definition(void **state) {
   (void)state;
   testing_each_set(masks_by_definition);
@@ -387,13 +406,10 @@ static void test_loss_by_hand(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_published),
-      cmocka_unit_test(test_direct_sum),
-      cmocka_unit_test(test_masks_by_definition),
-      cmocka_unit_test(test_masks_by_episode),
-      cmocka_unit_test(test_losses),
-      cmocka_unit_test(test_next_to_the_clip),
-      cmocka_unit_test(test_loss_by_hand),
+      cmocka_unit_test(test_published),        cmocka_unit_test(test_direct_sum),
+      cmocka_unit_test(test_not_a_number),     cmocka_unit_test(test_masks_by_definition),
+      cmocka_unit_test(test_masks_by_episode), cmocka_unit_test(test_losses),
+      cmocka_unit_test(test_next_to_the_clip), cmocka_unit_test(test_loss_by_hand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
