@@ -174,7 +174,7 @@ static void make_arrays(struct curiosity *self) {
   sight_init(self, &self->all, self->N, self->n == 0);
   value_targets_init(&self->returns, device, self->network[VALUE]);
   value_targets_of_batch(&self->returns, LEAST_DEVIATION);
-  self->observer = network_observer_create(self->network[PREDICTOR], device, self->T * self->N);
+  self->observer = network_observer_create(self->network[PREDICTOR], device, self->T, self->N);
   if (self->n == 0) return;
   sight_init(self, &self->part, self->n, true);
   self->part_target = device_reals(device, trained);

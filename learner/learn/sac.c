@@ -114,7 +114,7 @@ static void make_critic(struct sac *self, struct critic *critic) {
   critic->taken = network_workspace_create(self->values, device, rows, true);
   critic->chosen = network_workspace_create(self->values, device, rows, true);
   critic->target = network_workspace_create(self->values, device, rows, false);
-  critic->observer = network_observer_create(self->values, device, rows);
+  critic->observer = network_observer_create(self->values, device, self->T, self->N);
   critic->d_inputs = network_differentiate_inputs(critic->chosen);
   critic->d_taken = device_reals(device, (size_t)rows);
   critic->d_chosen = device_reals(device, (size_t)rows);

@@ -141,14 +141,15 @@ enum { NETWORK_OBSERVATION_LIMIT = 10, NETWORK_IMAGE_LIMIT = 5 };
 bool network_normalizes(const struct device_inputs *inputs, int index);
 
 /* What training sees of a network's inputs moves the statistics that it normalises them by; nothing
- * else does. NULL where it normalises nothing. rows: of each batch. */
+ * else does. NULL where it normalises nothing. Of each batch it sees T rows of N environments. */
 struct network_observer *network_observer_create(const struct network *network,
-                                                 struct device *device, int rows);
+                                                 struct device *device, int T, int N);
 /* Bytes of device memory that such a one of one learner takes. */
-size_t network_observer_bytes(const struct network *network, const struct device *device, int rows);
+size_t network_observer_bytes(const struct network *network, const struct device *device, int T,
+                              int N);
 void network_observer_destroy(struct network_observer *observer);
 enum { NETWORK_IMAGES_SEEN = 512 };
-/* Takes the first `rows` of the inputs, of their images at most NETWORK_IMAGES_SEEN from all over
+/* Takes the first T N rows of the inputs, of their images at most NETWORK_IMAGES_SEEN from all over
  * them, into the statistics among the parameters (P), and those of other learners, in the order of
  * their ranks. inputs NULL: this learner has seen none. skipped (1): 0; or NaN: the statistics
  * stay as they are. */

@@ -184,21 +184,26 @@ static size_t numbers_of_rows(const struct seen *seen) {
   return 2 * (size_t)seen->F + 1;
 }
 
-/* At most `most` of the rows of a batch. An odd stride goes round all its windows and steps, of
- * which there often are powers of two. */
-static struct seen seen_of(const struct network *network, int part, int rows) {
-  int most = part == NORMALISED_IMAGES ? NETWORK_IMAGES_SEEN : rows;
+static int common_divisor(int a, int b) {
+  return b ? common_divisor(b, a % b) : a;
+}
+
+/* At most `most` of the rows of a batch. The stride goes round all its windows, and, being odd, all
+ * their steps, of which there often are powers of two. */
+static struct seen seen_of(const struct network *network, int part, int T, int N) {
+  int rows = T * N, most = part == NORMALISED_IMAGES ? NETWORK_IMAGES_SEEN : rows;
   int stride = (rows + most - 1) / most | 1;
+  while (common_divisor(stride, N) > 1) stride += 2;
   return (struct seen){.F = network->normalised[part].numbers,
                        .rows = (rows + stride - 1) / stride,
                        .stride = stride};
 }
 
-size_t network_observer_bytes(const struct network *network, const struct device *device,
-                              int rows) {
+size_t network_observer_bytes(const struct network *network, const struct device *device, int T,
+                              int N) {
   size_t reals = 0;
   for (int part = 0; part < NUM_NORMALISED; part++) {
-    const struct seen seen = seen_of(network, part, rows);
+    const struct seen seen = seen_of(network, part, T, N);
     if (seen.F) reals += (size_t)seen.rows * (size_t)seen.F + numbers_of_rows(&seen);
   }
   return reals * device->ops->real_bytes;
@@ -213,12 +218,12 @@ static void allocate_seen(struct seen *seen, struct device *device) {
 }
 
 struct network_observer *network_observer_create(const struct network *network,
-                                                 struct device *device, int rows) {
-  if (network_observer_bytes(network, device, rows) == 0) return NULL;
+                                                 struct device *device, int T, int N) {
+  if (network_observer_bytes(network, device, T, N) == 0) return NULL;
   struct network_observer *observer = check_alloc(1, sizeof(*observer));
   *observer = (struct network_observer){.network = network, .device = device};
   for (int part = 0; part < NUM_NORMALISED; part++) {
-    observer->seen[part] = seen_of(network, part, rows);
+    observer->seen[part] = seen_of(network, part, T, N);
     allocate_seen(&observer->seen[part], device);
   }
   return observer;

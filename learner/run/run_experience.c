@@ -122,12 +122,13 @@ static double bytes_of_updates(const struct run *run, int steps) {
   const struct algorithm *algorithm = run->agent->algorithm;
   const struct network *network = run->network;
   struct device *device = run->trainer_device;
+  int N = learner_options_batch_size(run->options);
   double rows = windows_trained(run) * ((double)run->options->algorithm.unroll_length + 1);
   double trained = algorithm->trained ? algorithm->trained : 1;
   return trained *
              (double)network_workspace_bytes(network, device, (int)fmin(rows, 1 << 30), true) +
          algorithm->evaluated * (double)network_workspace_bytes(network, device, steps, false) +
-         networks_trained(run) * (double)network_observer_bytes(network, device, steps);
+         networks_trained(run) * (double)network_observer_bytes(network, device, steps / N, N);
 }
 
 /* Of training and of inference. */

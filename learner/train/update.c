@@ -123,8 +123,7 @@ static void make_learner(struct update *update) {
 
 static void make_arrays(struct update *update) {
   const struct device_ops *ops = update->device->ops;
-  update->observer =
-      network_observer_create(update->network, update->device, update->T * update->N);
+  update->observer = network_observer_create(update->network, update->device, update->T, update->N);
   size_t numbers = update->state.P + (size_t)update->algorithm->num_sums + 1;
   update->gradient = ops->alloc(update->device, numbers * ops->real_bytes);
   update->failed = ops->alloc(update->device, ops->real_bytes);

@@ -182,7 +182,7 @@ static void images_of_other_networks_stay(void **state) {
   struct network_config config = config_of("mlp", IMAGES);
   struct network *network = fixture_network(&config);
   struct device *device = fixture_device("ref");
-  assert_null(network_observer_create(network, device, ROWS));
+  assert_null(network_observer_create(network, device, ROWS, 1));
   device_destroy(device);
   network_destroy(network);
 }
@@ -228,7 +228,7 @@ static void check_observed(const char *device) {
   const float zero = 0;
   real *skipped = world_reals(&w, 1);
   w.device->ops->upload(w.device, skipped, &zero, 1);
-  struct network_observer *observer = network_observer_create(w.network, w.device, OBSERVED);
+  struct network_observer *observer = network_observer_create(w.network, w.device, OBSERVED, 1);
   for (int updates = 1; updates <= 3; updates++) {
     network_observe(observer, w.params, skipped, &w.inputs);
     w.device->ops->download(w.device, after, w.params, w.P);
@@ -249,38 +249,45 @@ static void statistics_are_of_what_was_observed(void **state) {
   for (int i = 0; i < 5; i++) check_observed(devices[i]);
 }
 
-/* Of a batch with more rows than count every third is seen. */
-static void images_from_all_over_a_batch_are_seen(void **state) {
-  (void)state;
-  enum { BATCH = 2 * NETWORK_IMAGES_SEEN, SEEN = (BATCH + 2) / 3 };
+/* Of a batch with more rows than count every so many are seen, of all its windows as many. */
+static void check_images_seen(int steps, int windows, int stride) {
+  int batch = steps * windows, seen = (batch + stride - 1) / stride;
   struct world w;
   void *on_device = open_rows(&w, "nature", IMAGES, "ref");
-  uint8_t *batch = check_alloc(BATCH, ROW);
+  uint8_t *rows_here = check_alloc((size_t)batch, ROW);
   double sum = 0;
-  for (int i = 0; i < BATCH; i++) {
-    ((float *)(batch + (size_t)i * ROW + IMAGE_AT))[1] = (float)i;
-    if (i % 3 == 0) sum += i;
+  for (int i = 0; i < batch; i++) {
+    ((float *)(rows_here + (size_t)i * ROW + IMAGE_AT))[1] = (float)i;
+    if (i % stride == 0) sum += i;
   }
-  uint8_t *rows_there = w.device->ops->alloc(w.device, (size_t)BATCH * ROW);
-  w.device->ops->upload_bytes(w.device, rows_there, batch, (size_t)BATCH * ROW);
+  uint8_t *rows_there = w.device->ops->alloc(w.device, (size_t)batch * ROW);
+  w.device->ops->upload_bytes(w.device, rows_there, rows_here, (size_t)batch * ROW);
   device_finish(w.device);
   w.inputs.observation = rows_there;
   real *skipped = world_reals(&w, 1);
   float *after = malloc(w.P * sizeof(float));
   network_init_parameters(w.network, after, 1);
   w.device->ops->upload(w.device, w.params, after, w.P);
-  struct network_observer *observer = network_observer_create(w.network, w.device, BATCH);
+  struct network_observer *observer = network_observer_create(w.network, w.device, steps, windows);
   network_observe(observer, w.params, skipped, &w.inputs);
   w.device->ops->download(w.device, after, w.params, w.P);
   const float *statistics = after + w.P - statistics_of(IMAGES);
-  assert_true(statistics[1] == SEEN);
-  assert_true(fabs((double)statistics[PIXELS + 1] - sum / SEEN) < 1e-3);
+  assert_true(statistics[1] == (float)seen);
+  assert_true(fabs((double)statistics[PIXELS + 1] - sum / seen) < 1e-3);
   network_observer_destroy(observer);
   w.device->ops->release(w.device, skipped);
   w.device->ops->release(w.device, rows_there);
   free(after);
-  free(batch);
+  free(rows_here);
   close_rows(&w, on_device);
+}
+
+static void images_from_all_over_a_batch_are_seen(void **state) {
+  (void)state;
+  check_images_seen(2 * NETWORK_IMAGES_SEEN, 1, 3);
+  check_images_seen(64, 16, 3);
+  check_images_seen(64, 24, 5); /* every third row is of the same windows */
+  check_images_seen(64, 30, 7);
 }
 
 static void without_vectors_there_are_none(void **state) {
@@ -292,7 +299,7 @@ static void without_vectors_there_are_none(void **state) {
   int count;
   const struct network_parameter *parameter = network_parameters(network, &count);
   assert_string_equal(parameter[count - 1].name, "head/b");
-  assert_null(network_observer_create(network, device, ROWS));
+  assert_null(network_observer_create(network, device, ROWS, 1));
   device_destroy(device);
   network_destroy(network);
 }
