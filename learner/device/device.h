@@ -20,11 +20,14 @@
  * inputs, then sizes. Outputs are overwritten unless a comment says "adds to". Outputs and inputs
  * may not overlap unless a comment says "in place".
  *
- * Dimension letters: B rows (of an inference batch, or T*N of a training batch), I inputs, O
- * outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one `struct
- * device` per thread (it holds that thread's scratch memory); memory may be shared between devices
- * of the same kind. Errors: a device failure is fatal. Upstream: learner/network, learner/train,
- * learner/serve/memory.h. */
+ * Not a number: a gradient of NaN or infinity ends in a norm that is not finite; what a ReLU, or a
+ * window of a pool, makes of NaN is the device's own choice.
+ *
+ * Dimension letters: B rows (of an inference batch, or T*N of a training batch; 1 or more), I
+ * inputs, O outputs, H hidden size, A actions, T time steps, N sequences, P parameters. Thread: one
+ * `struct device` per thread (it holds that thread's scratch memory); memory may be shared between
+ * devices of the same kind. Errors: a device failure is fatal. Upstream: learner/network,
+ * learner/train, learner/serve/memory.h. */
 #ifndef ACORN_LEARNER_DEVICE_DEVICE_H
 #define ACORN_LEARNER_DEVICE_DEVICE_H
 

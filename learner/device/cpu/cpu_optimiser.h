@@ -25,11 +25,22 @@ static float block_norm2(const float *g, size_t count) {
   return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
+/* Where squares are beyond floats. */
+static double block_norm2_of_large(const float *g, size_t count) {
+  double sum = 0;
+  for (size_t i = 0; i < count; i++) sum += (double)g[i] * (double)g[i];
+  return sum;
+}
+
 static void global_norm(struct device *d, real *norm, const real *g, size_t P) {
   (void)d;
   double sum = 0;
-  for (size_t i = 0; i < P; i += NORM_BLOCK)
-    sum += (double)block_norm2((const float *)g + i, P - i < NORM_BLOCK ? P - i : NORM_BLOCK);
+  for (size_t i = 0; i < P; i += NORM_BLOCK) {
+    const float *block = (const float *)g + i;
+    size_t count = P - i < NORM_BLOCK ? P - i : NORM_BLOCK;
+    float norm2 = block_norm2(block, count);
+    sum += isinf(norm2) ? block_norm2_of_large(block, count) : (double)norm2;
+  }
   *(float *)norm = (float)sqrt(sum);
 }
 

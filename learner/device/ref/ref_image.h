@@ -160,6 +160,7 @@ static void ref_pool_forward(struct device *d, pixel *y_, uint8_t *choice, const
   const REAL *x = (const REAL *)x_;
   size_t C = (size_t)v->C, n = pixels_written(v, B) * C;
   for (size_t i = 0; i < n; i++) y[i] = (REAL)-INFINITY;
+  memset(choice, 0, n);
   EACH_PLACE(v, B) for (size_t c = 0; c < C; c++) {
     size_t i = (size_t)out * C + c;
     if (x[(size_t)in * C + c] <= y[i]) continue;
