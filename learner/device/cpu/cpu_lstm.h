@@ -1,6 +1,6 @@
 /* The LSTM: operations lstm_forward and lstm_backward. Part of cpu_kernels.c. Per step one
- * product with the recurrent weights (packed once per call) onto the gates, and one pass over
- * the cells. */
+ * product with the recurrent weights (packed once per call, or in bf16) onto the gates, and one
+ * pass over the cells. */
 #ifndef ACORN_LEARNER_DEVICE_CPU_CPU_LSTM_H
 #define ACORN_LEARNER_DEVICE_CPU_CPU_LSTM_H
 
@@ -46,8 +46,11 @@ static void cells_forward(float *h, float *c, float *gates, const float *c_prev,
 static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, const real *wh,
                          const real *h0, const real *c0, const uint8_t *reset, int T, int N,
                          int H) {
-  float *packed = cpu_scratch(d, SCRATCH_PANELS, panels_count(H, 4 * H));
-  struct panels weights = panels_choose(packed, (const float *)wh, 4 * H, T * N, H, 4 * H);
+  bool in_bf16 = low_lstm(d, H);
+  struct panels weights = {0};
+  if (!in_bf16)
+    weights = panels_choose(cpu_scratch(d, SCRATCH_PANELS, panels_count(H, 4 * H)),
+                            (const float *)wh, 4 * H, T * N, H, 4 * H);
   float *zeros = cpu_scratch(d, SCRATCH_STATE, (size_t)(N + 1) * H), *kept = zeros + H;
   memset(zeros, 0, (size_t)H * sizeof *zeros);
   const float *h_prev = (const float *)h0, *c_prev = (const float *)c0;
@@ -58,7 +61,7 @@ static void lstm_forward(struct device *d, real *h_, real *c_, real *gates_, con
       copy_unless_reset(kept, h_prev, reset, N, H);
       h_prev = kept;
     }
-    if (low_lstm(d, H))
+    if (in_bf16)
       low_lstm_gates(d, gates, h_prev, (const float *)wh, N, H);
     else
       gemm_run(&(struct gemm){.c = gates,
@@ -195,7 +198,6 @@ static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, c
   unsigned state = flush_tiny();
   size_t step = (size_t)N * H;
   int chunk = steps_at_once(N);
-  float *packed = cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(4 * H, H));
   float *zeros = cpu_scratch(d, SCRATCH_STATE, (size_t)H + step * (size_t)(chunk + 2));
   memset(zeros, 0, ((size_t)H + step) * sizeof *zeros);
   struct lstm_pass p = {
@@ -210,7 +212,6 @@ static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, c
       .reset = reset,
       .low = low_lstm(d, H),
       .wh = (const float *)wh,
-      .weights = panels_pack_transposed(packed, (const float *)wh, 4 * H, 4 * H, H),
       .zeros = zeros,
       .dc = zeros + H,
       .saved = zeros + H + step,
@@ -218,6 +219,9 @@ static void lstm_backward(struct device *d, real *dgates, real *dwh, real *dh, c
       .N = N,
       .H = H,
   };
+  if (!p.low)
+    p.weights = panels_pack_transposed(cpu_scratch(d, SCRATCH_WEIGHTS, panels_count(4 * H, H)),
+                                       p.wh, 4 * H, 4 * H, H);
   for (int t = T - 1, end = T; t >= 0; t--) {
     step_backward(d, &p, t);
     if (end - t < chunk && t > 0) continue;

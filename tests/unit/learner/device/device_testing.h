@@ -21,6 +21,7 @@
 #include "tests/devices/guarded.h"
 #include "tests/unit/support/emulated_cuda.h"
 #include "tests/unit/support/races.h"
+#include "tests/unit/support/skip.h"
 
 /* ---- random numbers, the same in every run */
 
@@ -208,6 +209,25 @@ static inline void testing_compare(const char *what, struct testing *got, const 
                          tolerance);
 }
 
+/* Of sums of rounded products, whose errors do not depend on their own size: the norm of all errors
+ * together, at most so much of that of the expected numbers. */
+static inline void testing_compare_norm(const char *what, struct testing *got_, const real *x,
+                                        struct testing *expected_, const real *y, size_t n,
+                                        double share) {
+  float *got = testing_back(got_, x, n), *expected = testing_back(expected_, y, n);
+  double errors = 0, numbers = 0;
+  for (size_t i = 0; i < n; i++) {
+    double error = (double)got[i] - (double)expected[i];
+    errors += error * error;
+    numbers += (double)expected[i] * (double)expected[i];
+  }
+  if (!(sqrt(errors) <= share * sqrt(numbers)))
+    fail_msg("%s, %s: errors of norm %.3g, numbers of %.3g", got_->device->description, what,
+             sqrt(errors), sqrt(numbers));
+  free(got);
+  free(expected);
+}
+
 static inline void testing_compare_pixels(const char *what, struct testing *got, const pixel *x,
                                           struct testing *expected, const pixel *y, size_t n,
                                           double tolerance) {
@@ -246,6 +266,18 @@ static inline void testing_each_set(void (*body)(struct testing *t, struct testi
   body(&cuda, &ref);
   device_destroy(cuda.device);
   device_destroy(ref.device);
+}
+
+/* Runs a test body for the CPU device in bf16, beside a reference device. */
+static inline void testing_cpu_in_bf16(void (*body)(struct testing *t, struct testing *ref)) {
+  struct testing cpu = {0}, ref = {.device = device_ref_float_create()};
+  struct error error;
+  enum status status = device_create_by(
+      &cpu.device, &(struct device_options){.name = "cpu", .precision = "bf16"}, &error);
+  if (status == STATUS_OK) body(&cpu, &ref);
+  device_destroy(cpu.device);
+  device_destroy(ref.device);
+  if (status != STATUS_OK) SKIP(error.text);
 }
 
 /* Runs a test body on every device: cuda, cpu with every kernel set that this machine runs, ref,

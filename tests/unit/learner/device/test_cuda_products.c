@@ -61,23 +61,11 @@ static void compare(struct both *t, const char *shape, const char *name, struct 
   testing_compare(what, &t->cuda, a.cuda, &t->ref, a.ref, a.count, tolerance);
 }
 
-/* Of long sums that may be below their tolerance each: the norm of all errors together, at most so
- * much of that of the expected numbers. */
 static void compare_norm(struct both *t, const char *shape, const char *name, struct array a,
                          double share) {
-  float *got = testing_back(&t->cuda, a.cuda, a.count),
-        *expected = testing_back(&t->ref, a.ref, a.count);
-  double errors = 0, numbers = 0;
-  for (size_t i = 0; i < a.count; i++) {
-    double error = (double)got[i] - (double)expected[i];
-    errors += error * error;
-    numbers += (double)expected[i] * (double)expected[i];
-  }
-  if (!(sqrt(errors) <= share * sqrt(numbers)))
-    fail_msg("%s, %s: %s: errors of norm %.3g, numbers of %.3g", t->precision, shape, name,
-             sqrt(errors), sqrt(numbers));
-  free(got);
-  free(expected);
+  char what[160];
+  snprintf(what, sizeof what, "%s: %s", shape, name);
+  testing_compare_norm(what, &t->cuda, a.cuda, &t->ref, a.ref, a.count, share);
 }
 
 static void release(struct both *t) {

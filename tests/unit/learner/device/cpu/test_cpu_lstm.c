@@ -70,6 +70,23 @@ static void shapes(struct testing *cpu, struct testing *ref) {
     compare_lstm(cpu, ref, &table[i], 31 + i);
 }
 
+/* From where products are in bf16 (cpu_low.h). */
+static void shapes_in_bf16(struct testing *cpu, struct testing *ref) {
+  static const struct shape table[] = {{20, 7, 64, 5}, {5, 64, 64, 0}, {3, 70, 128, 3}};
+  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    const struct shape *s = &table[i];
+    struct lstm_arrays got = run_lstm(cpu, s, 51 + i), expected = run_lstm(ref, s, 51 + i);
+    size_t H = (size_t)s->H, steps = (size_t)s->T * (size_t)s->N * H;
+    testing_compare_norm("h", cpu, got.h, ref, expected.h, steps, 0x1p-7);
+    testing_compare_norm("c", cpu, got.c, ref, expected.c, steps, 0x1p-7);
+    testing_compare_norm("gates", cpu, got.gates, ref, expected.gates, 4 * steps, 0x1p-7);
+    testing_compare_norm("dgates", cpu, got.dgates, ref, expected.dgates, 4 * steps, 0x1p-6);
+    testing_compare_norm("dwh", cpu, got.dwh, ref, expected.dwh, 4 * H * H, 0x1p-6);
+    testing_release(cpu);
+    testing_release(ref);
+  }
+}
+
 /* What lies before a reset must not matter, whatever it is. */
 static void a_reset_forgets_even_nan(struct testing *cpu, struct testing *ref) {
   (void)ref;
@@ -90,6 +107,10 @@ static void test_shapes(void **state) {
   (void)state;
   testing_each_set(shapes);
 }
+static void test_shapes_in_bf16(void **state) {
+  (void)state;
+  testing_cpu_in_bf16(shapes_in_bf16);
+}
 static void test_a_reset_forgets_even_nan(void **state) {
   (void)state;
   testing_each_set(a_reset_forgets_even_nan);
@@ -98,6 +119,7 @@ static void test_a_reset_forgets_even_nan(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_shapes_in_bf16),
       cmocka_unit_test(test_a_reset_forgets_even_nan),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
