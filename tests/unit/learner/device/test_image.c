@@ -41,7 +41,7 @@ struct conv {
   struct device_window window;
   int B;
   enum activation act;
-  bool residual, open;
+  bool residual, open, add; /* add: the gradients of the weights */
 };
 
 struct conv_arrays {
@@ -56,21 +56,22 @@ static struct conv_arrays run_conv(struct testing *t, const struct conv *c, uint
   float *x = testing_floats(&random, in, 1), *w = testing_floats(&random, weights, 0.3f),
         *b = testing_floats(&random, (size_t)v->O, 1), *r = testing_floats(&random, out, 1),
         *dy = testing_floats(&random, out, 1), *dx = testing_floats(&random, in, 1);
-  struct conv_arrays a = {.x = testing_upload_pixels(t, x, in),
-                          .r = testing_upload_pixels(t, r, out),
-                          .y = testing_pixel_room(t, out),
-                          .dy = testing_upload_pixels(t, dy, out),
-                          .dx = testing_upload_pixels(t, dx, in), /* added to, or overwritten */
-                          .w = testing_upload(t, w, weights),
-                          .b = testing_upload(t, b, (size_t)v->O),
-                          .dw = testing_room(t, weights),
-                          .db = testing_room(t, (size_t)v->O)};
+  struct conv_arrays a = {
+      .x = testing_upload_pixels(t, x, in),
+      .r = testing_upload_pixels(t, r, out),
+      .y = testing_pixel_room(t, out),
+      .dy = testing_upload_pixels(t, dy, out),
+      .dx = testing_upload_pixels(t, dx, in), /* added to, or overwritten */
+      .w = testing_upload(t, w, weights),
+      .b = testing_upload(t, b, (size_t)v->O),
+      .dw = c->add ? testing_upload(t, w, weights) : testing_room(t, weights),
+      .db = c->add ? testing_upload(t, b, (size_t)v->O) : testing_room(t, (size_t)v->O)};
   const struct device_ops *ops = t->device->ops;
   ops->weights_changed(t->device);
   ops->conv_forward(t->device, a.y, a.x, a.w, a.b, c->residual ? a.r : NULL, c->act, c->open, v,
                     c->B);
   ops->conv_backward(t->device, a.dx, a.dw, a.db, a.dy, a.y, a.x, a.w, c->act, c->open, v, c->B,
-                     false);
+                     c->add);
   float *host[] = {x, w, b, r, dy, dx};
   for (int i = 0; i < 6; i++) free(host[i]);
   return a;
@@ -109,19 +110,19 @@ static void compare_conv(struct testing *cpu, struct testing *ref, const struct 
 
 /* The networks' layers, odd sizes, one image and batches of several chunks. */
 static const struct conv CONVS[] = {
-    {{84, 84, 1, 16, 8, 4, false}, 3, ACTIVATION_RELU, false, false},
-    {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, false},
-    {{20, 20, 16, 32, 4, 2, false}, 35, ACTIVATION_RELU, false, false},
-    {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, false},
-    {{21, 21, 1, 16, 3, 1, true}, 5, ACTIVATION_NONE, false, false},
-    {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false},
-    {{13, 7, 3, 5, 4, 3, false}, 71, ACTIVATION_RELU, false, false},
-    {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false},
-    {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false},
-    {{8, 8, 1, 1, 8, 4, false}, 64, ACTIVATION_RELU, false, false},
-    {{7, 7, 16, 32, 5, 1, true}, 130, ACTIVATION_RELU, false, false},
-    {{11, 11, 32, 32, 3, 1, true}, 19, ACTIVATION_RELU, false, true},
-    {{9, 8, 5, 7, 3, 2, false}, 5, ACTIVATION_NONE, true, true},
+    {{84, 84, 1, 16, 8, 4, false}, 3, ACTIVATION_RELU, false, false, false},
+    {{84, 84, 4, 32, 8, 4, false}, 1, ACTIVATION_RELU, false, false, false},
+    {{20, 20, 16, 32, 4, 2, false}, 35, ACTIVATION_RELU, false, false, true},
+    {{9, 9, 64, 64, 3, 1, false}, 2, ACTIVATION_RELU, false, false, false},
+    {{21, 21, 1, 16, 3, 1, true}, 5, ACTIVATION_NONE, false, false, false},
+    {{11, 11, 32, 32, 3, 1, true}, 7, ACTIVATION_NONE, true, false, true},
+    {{13, 7, 3, 5, 4, 3, false}, 71, ACTIVATION_RELU, false, false, false},
+    {{5, 9, 2, 7, 3, 2, true}, 1, ACTIVATION_NONE, true, false, false},
+    {{6, 6, 17, 3, 1, 1, false}, 33, ACTIVATION_NONE, false, false, true},
+    {{8, 8, 1, 1, 8, 4, false}, 64, ACTIVATION_RELU, false, false, false},
+    {{7, 7, 16, 32, 5, 1, true}, 130, ACTIVATION_RELU, false, false, false},
+    {{11, 11, 32, 32, 3, 1, true}, 19, ACTIVATION_RELU, false, true, true},
+    {{9, 8, 5, 7, 3, 2, false}, 5, ACTIVATION_NONE, true, true, false},
 };
 
 static void convolutions_match(struct testing *cpu, struct testing *ref) {
@@ -317,10 +318,11 @@ static void check_slopes(const char *what, struct device *d, const struct conv *
 
 static void conv_backward_is_the_slope(void **state) {
   (void)state;
-  static const struct conv convs[] = {{{9, 7, 2, 3, 4, 2, false}, 3, ACTIVATION_RELU, false, false},
-                                      {{5, 6, 3, 4, 3, 1, true}, 2, ACTIVATION_NONE, false, false},
-                                      {{6, 5, 2, 2, 3, 2, true}, 2, ACTIVATION_RELU, false, false},
-                                      {{5, 6, 3, 3, 3, 1, true}, 2, ACTIVATION_RELU, false, true}};
+  static const struct conv convs[] = {
+      {{9, 7, 2, 3, 4, 2, false}, 3, ACTIVATION_RELU, false, false, false},
+      {{5, 6, 3, 4, 3, 1, true}, 2, ACTIVATION_NONE, false, false, false},
+      {{6, 5, 2, 2, 3, 2, true}, 2, ACTIVATION_RELU, false, false, false},
+      {{5, 6, 3, 3, 3, 1, true}, 2, ACTIVATION_RELU, false, true, false}};
   struct device *d = device_ref_double_create();
   for (size_t k = 0; k < sizeof convs / sizeof *convs; k++) {
     const struct conv *c = &convs[k];
