@@ -16,11 +16,16 @@ static const double MIB = 1 << 20;
 /* Of all devices of this process on a GPU, which share its memory; in bytes. */
 static size_t memory_used[MAX_GPUS];
 
-struct cuda *cuda_of_waiting(struct device *d) {
+static cudaError_t set_gpu(int gpu) {
   static thread_local int gpu_of_thread = -1;
+  cudaError_t failure = gpu == gpu_of_thread ? cudaSuccess : cudaSetDevice(gpu);
+  if (failure == cudaSuccess) gpu_of_thread = gpu;
+  return failure;
+}
+
+struct cuda *cuda_of_waiting(struct device *d) {
   struct cuda *cuda = (struct cuda *)d;
-  if (gpu_of_thread != cuda->gpu) CUDA_CHECK(cudaSetDevice(cuda->gpu));
-  gpu_of_thread = cuda->gpu;
+  CUDA_CHECK(set_gpu(cuda->gpu));
   return cuda;
 }
 
@@ -482,7 +487,7 @@ static enum status check_gpu(struct cuda *cuda, const struct device_options *opt
 
 /* Other processes may have the GPU for themselves, or all of its memory. */
 static enum status open_gpu(struct cuda *cuda, struct error *error) {
-  cudaError_t failure = cudaSetDevice(cuda->gpu);
+  cudaError_t failure = set_gpu(cuda->gpu);
   if (failure == cudaSuccess) failure = cudaFree(NULL); /* makes the context where there is none */
   (void)cudaGetLastError();
   if (failure == cudaSuccess) return STATUS_OK;
