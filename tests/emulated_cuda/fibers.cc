@@ -363,11 +363,3 @@ uint64_t emulated_exchange(unsigned mask, uint64_t value, int source) {
                   scheduler_of_thread->work->name, source, mask);
   return values[source];
 }
-
-unsigned emulated_ballot(unsigned mask, int value) {
-  const uint64_t *values = meet_warp(mask, value != 0, false);
-  unsigned bits = 0;
-  for (int lane = 0; lane < LANES; lane++)
-    if (mask >> lane & 1 && values[lane]) bits |= 1u << lane;
-  return bits;
-}

@@ -50,8 +50,6 @@ void emulated_barrier();
 int emulated_barrier_any(int value);
 /* The value that lane `source` gave to the same call; its own where the source is no lane. */
 uint64_t emulated_exchange(unsigned mask, uint64_t value, int source);
-/* Bit k: lane k of the mask gave not 0. */
-unsigned emulated_ballot(unsigned mask, int value);
 int emulated_lane();
 /* As the others, and what the lanes did before it is done for those of the mask. */
 void emulated_sync_warp(unsigned mask);
@@ -65,9 +63,6 @@ static inline int __syncthreads_or(int value) {
 static inline void __syncwarp(unsigned mask = 0xffffffffu) {
   emulated_sync_warp(mask);
 }
-static inline unsigned __ballot_sync(unsigned mask, int value) {
-  return emulated_ballot(mask, value);
-}
 
 template <typename T>
 static inline T emulated_shuffle(unsigned mask, T value, int source) {
@@ -80,19 +75,9 @@ static inline T emulated_shuffle(unsigned mask, T value, int source) {
 }
 /* Lanes of one group of `width`; a source outside of it is the lane itself. */
 template <typename T>
-static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
-  int lane = emulated_lane();
-  return emulated_shuffle(mask, value, lane / width * width + (source & (width - 1)));
-}
-template <typename T>
 static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
   int lane = emulated_lane(), source = lane ^ bits;
   return emulated_shuffle(mask, value, source / width > lane / width ? lane : source);
-}
-template <typename T>
-static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
-  int lane = emulated_lane(), source = lane + (int)by;
-  return emulated_shuffle(mask, value, lane % width + (int)by >= width ? lane : source);
 }
 template <typename T>
 static inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {

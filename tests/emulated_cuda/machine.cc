@@ -157,11 +157,6 @@ cudaError_t cudaDriverGetVersion(int *version) {
   return cudaSuccess;
 }
 
-cudaError_t cudaRuntimeGetVersion(int *version) {
-  *version = CUDART_VERSION;
-  return cudaSuccess;
-}
-
 cudaError_t cudaGetDeviceCount(int *count) {
   cudaError_t error = machine_get()->without_device;
   *count = error == cudaSuccess ? machine_get()->gpus : 0;

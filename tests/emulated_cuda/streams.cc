@@ -1,6 +1,5 @@
 /* Streams, events and graphs. Each stream is a thread with a queue. */
 #include <pthread.h>
-#include <time.h>
 
 #include <vector>
 
@@ -10,7 +9,6 @@
 struct record {
   uint32_t is_done, references;
   uint64_t edge; /* from what the stream did before it to what waits for it */
-  double milliseconds;
 };
 
 enum kind { WORK, RECORD, WAIT, END };
@@ -28,41 +26,19 @@ struct emulated_stream {
   pthread_t thread;
   struct hidden_lock lock; /* guards first, last */
   struct task *first, *last;
-  uint32_t given; /* counts tasks; a stream without work waits on it */
-  struct capture *capture;
-  int lane; /* of the capture */
+  uint32_t given;                 /* counts tasks; a stream without work waits on it */
+  struct emulated_graph *capture; /* what it captures; NULL: it runs */
   struct emulated_stream *next;
 };
 
 struct emulated_event {
   struct record *record; /* the newest; NULL: none */
-  struct capture *capture;
-  int captured; /* number of the recording in the capture */
-  bool timed, blocks;
+  bool blocks;
 };
 
-/* What was captured: the calls in their order. Lane 0 is the stream that the capture began on;
- * others joined it by waiting for an event of the capture. */
-struct step {
-  int lane;
-  enum kind kind;
-  struct emulated_work *work;
-  int record; /* number of the recording */
-};
-
-struct capture {
-  std::vector<struct step> steps;
-  std::vector<struct emulated_stream *> lanes;
-  std::vector<int> unjoined; /* per lane: 1 while it has work that no other lane waits for */
-  std::vector<int> record_lane;
-  int records;
-  pthread_t thread;
-};
-
+/* What was captured, of one stream. */
 struct emulated_graph {
-  std::vector<struct step> steps;
-  std::vector<struct emulated_stream *> lanes; /* of an instance: 1 and up are its own */
-  int records;
+  std::vector<struct emulated_work *> steps;
 };
 
 static struct hidden_lock lock; /* guards the list of streams */
@@ -101,9 +77,6 @@ static void record_wait(struct record *record) {
 }
 
 static void record_finish(struct record *record) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  record->milliseconds = (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
   edge_release(&record->edge);
   __atomic_store_n(&record->is_done, 1, __ATOMIC_RELEASE);
   hidden_wake(&record->is_done);
@@ -256,14 +229,6 @@ static cudaError_t create(struct emulated_stream **out) {
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) {
-  return create(stream);
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned) {
-  return create(stream);
-}
-
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int) {
   COUNT_CALL("cudaStreamCreateWithPriority");
   return create(stream);
@@ -287,18 +252,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   cudaError_t error = check_stream(stream, "cudaStreamSynchronize");
   if (error == cudaSuccess) error = streams_refuse_capture();
   if (error != cudaSuccess) return error;
-  synchronize(stream);
-  return machine_error(machine_broken());
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  COUNT_CALL("cudaStreamQuery");
-  cudaError_t error = check_stream(stream, "cudaStreamQuery");
-  if (error != cudaSuccess) return error;
-  hidden_take(&stream->lock);
-  bool is_idle = !stream->first;
-  hidden_give(&stream->lock);
-  if (!is_idle) return cudaErrorNotReady;
   synchronize(stream);
   return machine_error(machine_broken());
 }
@@ -332,20 +285,13 @@ cudaError_t cudaDeviceSynchronize() {
 
 /* ---- work that is given, or captured */
 
-static void capture_step(struct emulated_stream *stream, enum kind kind, struct emulated_work *work,
-                         int record) {
-  struct capture *capture = stream->capture;
-  capture->steps.push_back({stream->lane, kind, work, record});
-  if (kind == WORK) capture->unjoined[(size_t)stream->lane] = 1;
-}
-
 /* Takes the work. */
 static cudaError_t submit_uncounted(struct emulated_stream *stream, struct emulated_work *work) {
   cudaError_t error = check_stream(stream, work->name);
   if (error != cudaSuccess)
     work_release(work);
   else if (stream->capture)
-    capture_step(stream, WORK, work, 0);
+    stream->capture->steps.push_back(work);
   else
     give(stream, WORK, work, NULL);
   return error;
@@ -507,14 +453,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
   cudaError_t error = machine_get()->without_device;
   if (error != cudaSuccess) return machine_error(error);
   struct emulated_event *event = (struct emulated_event *)calloc(1, sizeof *event);
-  event->timed = !(flags & cudaEventDisableTiming);
   event->blocks = flags & cudaEventBlockingSync;
   *out = event;
   return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -548,35 +489,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   COUNT_CALL("cudaEventRecord");
   cudaError_t error = check_stream(stream, "cudaEventRecord");
   if (error != cudaSuccess) return error;
-  if (stream->capture) {
-    struct capture *capture = stream->capture;
-    event->capture = capture;
-    event->captured = capture->records++;
-    capture->record_lane.push_back(stream->lane);
-    capture_step(stream, RECORD, NULL, event->captured);
-    return cudaSuccess;
-  }
-  event->capture = NULL;
+  if (stream->capture) EMULATED_FAIL("cudaEventRecord: in a capture");
   struct record *record = record_create(1);
   give_record(stream, RECORD, record);
   set_newest(event, record);
-  return cudaSuccess;
-}
-
-/* The stream waits for an event of a capture: it joins it, or is in it already. */
-static cudaError_t wait_captured(struct emulated_stream *stream, struct emulated_event *event) {
-  struct capture *capture = event->capture;
-  if (!capture || (stream->capture && stream->capture != capture))
-    return machine_error(cudaErrorStreamCaptureInvalidated);
-  if (!stream->capture) {
-    stream->capture = capture;
-    stream->lane = (int)capture->lanes.size();
-    capture->lanes.push_back(stream);
-    capture->unjoined.push_back(0);
-  }
-  capture->unjoined[(size_t)capture->record_lane[(size_t)event->captured]] = 0;
-  capture->unjoined[(size_t)stream->lane] = 1;
-  capture_step(stream, WAIT, NULL, event->captured);
   return cudaSuccess;
 }
 
@@ -584,7 +500,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   COUNT_CALL("cudaStreamWaitEvent");
   cudaError_t error = check_stream(stream, "cudaStreamWaitEvent");
   if (error != cudaSuccess) return error;
-  if (stream->capture || event->capture) return wait_captured(stream, event);
+  if (stream->capture) EMULATED_FAIL("cudaStreamWaitEvent: in a capture");
   struct record *record = newest(event);
   if (record) give(stream, WAIT, NULL, record);
   return cudaSuccess;
@@ -611,30 +527,16 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return is_done ? cudaSuccess : cudaErrorNotReady;
 }
 
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  cudaError_t error = cudaEventQuery(start);
-  if (error == cudaSuccess) error = cudaEventQuery(end);
-  if (error != cudaSuccess) return error;
-  if (!start->record || !end->record || !start->timed || !end->timed)
-    return machine_error(cudaErrorInvalidResourceHandle);
-  *milliseconds = (float)(end->record->milliseconds - start->record->milliseconds);
-  return cudaSuccess;
-}
-
 /* ---- graphs */
 
 /* Names of what launched graphs were made of, for tests; "poison" is the emulation's own. */
 static struct hidden_lock nodes_lock;
 static std::vector<const char *> nodes;
 
-static bool is_node(const struct step &step) {
-  return step.kind == WORK && strcmp(step.work->name, "poison") != 0;
-}
-
 static void note_nodes(const struct emulated_graph *graph) {
   hidden_take(&nodes_lock);
-  for (const struct step &step : graph->steps)
-    if (is_node(step)) nodes.push_back(step.work->name);
+  for (const struct emulated_work *work : graph->steps)
+    if (strcmp(work->name, "poison") != 0) nodes.push_back(work->name);
   hidden_give(&nodes_lock);
 }
 
@@ -653,11 +555,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
   if (error != cudaSuccess) return error;
   if (stream->capture || machine_get()->without_captures)
     return machine_error(cudaErrorStreamCaptureUnsupported);
-  struct capture *capture = new struct capture();
-  capture->lanes.push_back(stream);
-  capture->unjoined.push_back(0);
-  stream->capture = capture;
-  stream->lane = 0;
+  stream->capture = new struct emulated_graph();
   captures_of_thread++;
   return cudaSuccess;
 }
@@ -665,23 +563,13 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out) {
   COUNT_CALL("cudaStreamEndCapture");
   *out = NULL;
-  struct capture *capture = stream->capture;
-  if (!capture || stream->lane != 0) return machine_error(cudaErrorInvalidValue);
-  bool is_joined = true;
-  for (size_t lane = 0; lane < capture->lanes.size(); lane++) {
-    capture->lanes[lane]->capture = NULL;
-    if (lane > 0 && capture->unjoined[lane]) is_joined = false;
-  }
+  struct emulated_graph *graph = stream->capture;
+  if (!graph) return machine_error(cudaErrorInvalidValue);
+  stream->capture = NULL;
   captures_of_thread--;
-  struct emulated_graph *graph = new struct emulated_graph();
-  graph->steps = capture->steps;
-  graph->records = capture->records;
-  graph->lanes.resize(capture->lanes.size());
-  delete capture;
-  if (!is_joined || machine_get()->without_graphs) {
+  if (machine_get()->without_graphs) {
     cudaGraphDestroy(graph);
-    return machine_error(is_joined ? cudaErrorStreamCaptureInvalidated
-                                   : cudaErrorStreamCaptureUnjoined);
+    return machine_error(cudaErrorStreamCaptureInvalidated);
   }
   *out = graph;
   return machine_error(machine_broken());
@@ -696,9 +584,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long) {
   COUNT_CALL("cudaGraphInstantiate");
   struct emulated_graph *instance = new struct emulated_graph(*graph);
-  for (const struct step &step : instance->steps)
-    if (step.work) work_take(step.work);
-  for (size_t lane = 1; lane < instance->lanes.size(); lane++) create(&instance->lanes[lane]);
+  for (struct emulated_work *work : instance->steps) work_take(work);
   *out = instance;
   return cudaSuccess;
 }
@@ -713,36 +599,19 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   if (error != cudaSuccess) return error;
   if (stream->capture) return machine_error(cudaErrorStreamCaptureUnsupported);
   note_nodes(graph);
-  std::vector<struct record *> records((size_t)graph->records);
-  for (struct record *&record : records) record = record_create(1);
-  for (const struct step &step : graph->steps) {
-    struct emulated_stream *lane = step.lane ? graph->lanes[(size_t)step.lane] : stream;
-    if (step.kind == WORK) {
-      work_take(step.work);
-      give(lane, WORK, step.work, NULL);
-    } else {
-      give_record(lane, step.kind, records[(size_t)step.record]);
-    }
+  for (struct emulated_work *work : graph->steps) {
+    work_take(work);
+    give(stream, WORK, work, NULL);
   }
-  for (struct record *record : records) record_release(record);
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *, size_t *count) {
-  *count = 0;
-  for (const struct step &step : graph->steps) *count += is_node(step);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  for (const struct step &step : graph->steps)
-    if (step.work) work_release(step.work);
+  for (struct emulated_work *work : graph->steps) work_release(work);
   delete graph;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
-  for (struct emulated_stream *lane : graph->lanes)
-    if (lane) cudaStreamDestroy(lane);
   return cudaGraphDestroy(graph);
 }
