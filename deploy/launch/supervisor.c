@@ -335,6 +335,10 @@ static void stop_without_actors(struct supervisor *self) {
   if (num_trainers(self) == 0) return;
   for (int i = 0; i < num_trainers(self); i++)
     if (!self->actors[i].given_up) return;
+  if (self->config->actors_elsewhere) {
+    say_error("no actor is left here; the learner goes on with those of other hosts");
+    return;
+  }
   say_error("no actor is left%s", self->config->learner ? "; stopping the learner" : "");
   self->no_actors = true;
   request_stop(self);

@@ -38,6 +38,7 @@ struct supervisor_config {
   char *const *const *actors; /* (num_actors) commands */
   int num_actors;
   int num_evaluators;     /* the last so many of them do not train: the run goes on without them */
+  bool actors_elsewhere;  /* other hosts have actors of this learner: it goes on by those */
   const char *address;    /* where the learner listens: HOST:PORT or unix:PATH */
   const char *log_folder; /* made when needed; actor i appends to actor-<i>.log in it,
                               and evaluator i to evaluator-<i>.log. NULL: they write where the

@@ -146,5 +146,6 @@ enum status task_plan_make(struct task_plan *task, struct error *error) {
   if (status != STATUS_OK) return status;
   if (plan->part.evaluates) plan->part.envs_per_actor = (int)own->eval_envs;
   plan_commands(plan);
+  plan->run.actors_elsewhere = plan->part.has_learner && others > 0;
   return STATUS_OK;
 }

@@ -36,6 +36,7 @@ struct scenario {
   const char *learner, *actor; /* scripts; no learner: it is elsewhere */
   const char *evaluator;       /* of the last actor, which is an evaluator; NULL: there is none */
   int num_actors;
+  bool actors_elsewhere;
   bool logs_are_shown; /* by the supervisor's own output */
   int log_bytes;       /* 0: many */
   int lost_exit_code, stopped_exit_code;
@@ -117,6 +118,7 @@ static inline int supervise(const struct scenario *scenario) {
                                      .actors = actors,
                                      .num_actors = scenario->num_actors,
                                      .num_evaluators = scenario->evaluator != NULL,
+                                     .actors_elsewhere = scenario->actors_elsewhere,
                                      .address = address,
                                      .log_folder = scenario->logs_are_shown ? NULL : logs,
                                      .lost_exit_code = scenario->lost_exit_code,

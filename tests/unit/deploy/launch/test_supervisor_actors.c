@@ -350,6 +350,19 @@ static void a_learner_with_only_an_evaluator_beside_it_goes_on_without_it(void *
   assert_null(strstr(contents("said"), "no actor is left"));
 }
 
+/* With an evaluator, whose end is no other matter. */
+static void a_learner_with_actors_elsewhere_goes_on_without_its_own(void **state) {
+  (void)state;
+  struct scenario scenario = {
+      .learner = "while ! grep -q 'no actor is left here' said; do sleep 0.02; done; sleep 0.2",
+      .actor = "sleep 0.05; exit 7",
+      .evaluator = "sleep 0.05; exit 7",
+      .num_actors = 3,
+      .actors_elsewhere = true};
+  assert_int_equal(run(&scenario), 0);
+  assert_null(strstr(contents("said"), "stopping the learner"));
+}
+
 static void an_evaluator_alone_is_no_run(void **state) {
   (void)state;
   struct scenario scenario = {
@@ -523,6 +536,7 @@ int main(void) {
       TEST(the_others_go_on_without_an_actor_that_was_given_up),
       TEST(the_run_goes_on_without_its_evaluator),
       TEST(a_learner_with_only_an_evaluator_beside_it_goes_on_without_it),
+      TEST(a_learner_with_actors_elsewhere_goes_on_without_its_own),
       TEST(an_evaluator_alone_is_no_run),
       TEST(one_that_cannot_be_started_ends_a_run_that_the_others_have_finished),
       TEST(deaths_that_are_far_apart_do_not_count_together),

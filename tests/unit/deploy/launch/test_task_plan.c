@@ -68,8 +68,10 @@ static void those_that_suit_the_agent_are_beside_the_learner(void **state) {
   for (size_t i = 0; i < sizeof(agents) / sizeof(agents[0]); i++) {
     assert_int_equal(make(agents[i].name, WORKERS, "chief", NULL), STATUS_OK);
     assert_int_equal(plan->part.num_evaluators, agents[i].evaluators);
+    assert_true(plan->run.actors_elsewhere);
     assert_int_equal(make(agents[i].name, WORKERS, "worker", NULL), STATUS_OK);
     assert_int_equal(plan->part.num_evaluators, 0);
+    assert_false(plan->run.actors_elsewhere);
     assert_int_equal(make(agents[i].name, EVALUATORS, "chief", NULL), STATUS_OK);
     assert_int_equal(plan->part.num_evaluators, 0);
   }
@@ -82,6 +84,7 @@ static void they_come_after_the_actors(void **state) {
                    STATUS_OK);
   assert_int_equal(plan->part.num_actors, 3);
   assert_int_equal(plan->part.num_evaluators, 2);
+  assert_false(plan->run.actors_elsewhere);
   assert_string_equal(last(plan->run.actors[2], "--task="), "2");
   assert_false(has(plan->run.actors[2], "--role=eval"));
   for (int i = 0; i < 2; i++) {
