@@ -45,7 +45,7 @@ hosts_word=$2 last=$((${#hosts[@]} - 1))
 twice=$(printf '%s\n' "${hosts[@]}" | sort | uniq -d | head -n 1)
 [ -z "$twice" ] || misuse "$twice is listed twice"
 
-rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10)
+rsh=(ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10)
 actors_per_host=1 port=8686 learner_host='' dir=$root insecure='' logdir='' resume=''
 take_words() {
   local word name rest
@@ -80,7 +80,7 @@ take_words() {
 }
 
 # remote SECONDS INDEX COMMAND...: a script on stdin: nothing has to survive a command line, and
-# secrets are on none.
+# secrets are on none. SECONDS 0: without a limit.
 remote() {
   local state=.fleet/$key/${hosts[$2]} learner_port=$port credentials='' pair=learner
   local ACORN_TASK=learner ACORN_LEARNER=$learner ACORN_WORKERS=$last
@@ -171,9 +171,9 @@ status() {
 
 # A host's logs are removed once they are here.
 stop() {
-  local i host logs lost=()
+  local i host logs result lost=()
   [ -f "$fleet/fleet.conf" ] || fail "no fleet $key has been started here; --port names another"
-  on 0 0 150 host_stop 130 || lost=("${bad[@]}")
+  on 0 0 0 host_stop || lost=("${bad[@]}")
   on 1 $last 60 host_stop 10 || lost+=("${bad[@]}")
   for ((i = 0; i <= last; i++)); do
     host=${hosts[i]} logs=$fleet/logs/${hosts[i]}
@@ -182,11 +182,15 @@ stop() {
     mkdir -p "$logs" && tar -xz -C "$logs" <"$talk/$host.out" && on "$i" "$i" 60 host_remove ||
       lost+=("$host")
   done
-  grep -hs '^result ' "$fleet/logs/${hosts[0]}/task.log" | tail -n 1
+  logs=$fleet/logs/${hosts[0]}
+  result=$(grep -hs '^result ' "$logs/task.log" | tail -n 1)
+  [ -z "$result" ] || echo "$result"
   echo "fleet: stopped on $((last + 1 - ${#lost[@]})) hosts; logs in $fleet/logs"
   [ ${#lost[@]} -eq 0 ] || fail "not stopped: ${lost[*]}; call stop again when they are back" \
     "(actors there end by themselves after --reconnect_s without a learner)"
   rm -rf "$fleet/credentials"
+  [ -n "$result" ] || [ ! -f "$logs/told" ] ||
+    fail "the learner ended without a result, maybe before its last checkpoint: $logs/task.log"
 }
 
 # What start has recorded, the command line over it; but --insecure has to be given each time.

@@ -1,5 +1,6 @@
 # One host's part of a fleet. deploy/fleet.sh sends this file to the bash of the host, after:
-#   dir, state     folder with the programs and run folders; below it: lock, pid, task.log, logs
+#   dir, state     folder with the programs and run folders; below it: lock, pid, task.log, logs,
+#                  told (that the learner's task has to stop)
 #   words          the task's arguments; ACORN_TASK, ACORN_LEARNER, ACORN_WORKERS: its place
 #   logdir         the run folder, for host_status; empty where it is not known
 #   learner_port, credentials   of the learner's host, files in an archive for host_start; or empty
@@ -79,6 +80,7 @@ host_start() {
     complain "cannot write to the folder $dir/$state" || return
   exec 9>"$state/lock"
   ! is_held -w 2 9 || return 0 # it runs
+  rm -f "$state/told"
   mapfile -t secured < <(credential_words)
   [ ! -f "$state/task.log" ] || mv "$state/task.log" "$state/task.log.before"
   setsid nohup build/task "${words[@]}" "${secured[@]}" --log_folder="$PWD/$state/logs" \
@@ -106,12 +108,17 @@ host_status() {
     echo "the learner's figures are missing: build/status ended with code $?"
 }
 
+# On the learner's host TERM, once: a second one, also of a stop after one that was interrupted,
+# would end a learner that still saves its replay; its supervisor ends one that hangs. On the others
 # TERM, TERM again, then KILL, which ends all that the task has started. An archive of the logs.
 host_stop() { # SECONDS
   local pid
   cd "$dir" 2>/dev/null && [ -d "$state" ] || return 0
   pid=$(cat "$state/pid" 2>/dev/null)
-  if runs; then
+  if runs && [ -n "$learner_port" ]; then
+    [ -f "$state/told" ] || { kill -TERM "$pid" && : >"$state/told"; } || return
+    until gone; do sleep 0.1; done
+  elif runs; then
     kill -TERM "$pid"
     until_so "$1" gone || kill -TERM "$pid"
     until_so 5 gone || kill -KILL "$pid"

@@ -341,6 +341,40 @@ pass_if "one that has failed has not" failed_at_once
 pass_if "and leaves the logs of the fleet before" \
   grep -q "that was all" "runs/fleet-127.0.0.1-$port/logs.before/127.0.0.1/task.log"
 
+# A learner's task that saves for long: a second signal ends it at once.
+mkdir -p slow/build
+ln -s "$tree/build/"{actor,learner} slow/build
+cat >slow/build/task <<EOF
+#!/usr/bin/env python3
+import os, signal, socket, sys, time
+def stop(*_):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    time.sleep(3)
+    print("" if os.path.exists("killed") else "result saved=1")
+    sys.exit()
+if "--dry_run" not in sys.argv:
+    signal.signal(signal.SIGTERM, stop)
+    server = socket.create_server(("127.0.0.1", $port))
+    time.sleep(1e9)
+EOF
+cat >rsh-short <<'EOF'
+#!/usr/bin/env bash
+exec timeout 1.5 "${0%-short}" "$@"
+EOF
+chmod +x slow/build/task rsh-short
+slow() { fleet "$1" 127.0.0.1 "${@:2}" "--port=$port" "--dir=$work/slow" --insecure; }
+slow start cartpole vtrace "--rsh=$rsh"
+slow stop "--rsh=$work/rsh-short"
+pass_if "a stop that is interrupted while the learner saves" refused_with "not stopped: 127.0.0.1"
+slow stop
+saved() { ok && printed "result saved=1"; }
+pass_if "is waited for by the next one, with no second signal" saved
+touch slow/killed
+slow start cartpole vtrace "--rsh=$rsh"
+slow stop
+pass_if "a learner that ends without a result has not been stopped" \
+  refused_with "the learner ended without a result"
+
 # ---- a bundle: hosts that have nothing but a shell's programs
 
 bundle() {
