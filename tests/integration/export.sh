@@ -146,11 +146,13 @@ if has_onnxruntime && "$python" -c 'import gymnasium' 2>/dev/null; then
   plays() { "$python" play.py >score 2>>"$work/err" && awk '{exit !($1 >= 1)}' score; }
   pass_if "docs: the policy plays an episode of Gymnasium's CartPole" plays
   rm -r runs/a
-  run tmaze vtrace 2 8 --total_steps=5k --seed=1 --logdir=runs/a --no_plot
+  run cartpole ppo 2 8 --total_steps=5k --seed=1 --logdir=runs/a --no_plot --network=lstm \
+    --previous_action --previous_reward
   ended 60
   "$tree/scripts/export.sh" runs/a >out 2>err </dev/null
-  doc_block export.md 3 >remember.py
-  pass_if "docs: a policy with memory runs" "$python" remember.py
+  doc_block export.md 3 >play.py
+  echo 'assert [feed[name][0] for name in list(past)[2:]] == [found["action"][0], reward]' >>play.py
+  pass_if "docs: a policy with memory is given its last action and reward" plays
 else
   echo "SKIP the code of docs/export.md: there is no Gymnasium beside onnxruntime"
 fi

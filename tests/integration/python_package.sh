@@ -288,12 +288,16 @@ pass_if "docs: the state is zero where an episode begins" loop
 acorn train catch ppo 2 8 --total_steps=6k --seed=1 --logdir=frames --no_plot --frame_stack=3 \
   --network=nature '--env_args={"size": 40}'
 acorn export frames
+pass_if "acorn.Run: a text of config.txt in quotes" check quoted frames
 pass_if "with stacked frames, rows that begin singly" check remembers frames catch 40
-plugins box_actions/target
+plugins box_actions/target masks/doors
 acorn train "$work/target.so" sac 1 8 --total_steps=1500 --seed=1 --hidden=32 --previous_action \
   --logdir=squashed --no_plot
 acorn export squashed
 pass_if "sac's actions before, which tanh has squashed" check remembers squashed "$work/target.so" 0
+acorn train "$work/doors.so" ppo 1 8 --total_steps=2k --seed=1 --logdir=doors --no_plot
+acorn export doors
+pass_if "a mask of int8, in a shape of its own" check masked doors
 pass_if "what is no exported policy, what is NaN" check foreign run
 pass_if "acorn.Run: DataFrames, with pandas" check pandas run
 

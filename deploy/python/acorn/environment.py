@@ -47,7 +47,6 @@ class Environment(NamedTuple):
         """Errors: AcornError."""
         args = dict(self.args)
         words, asked = args.pop("wrapper", ""), adapter()
-        args.pop("disable_env_checker", None)  # it is
         make = asked.make_visible if renders else asked.make_gym
         try:
             return ask(lambda: asked.wrapped(make(self.gym_id, args, None), words))

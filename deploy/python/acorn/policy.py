@@ -59,7 +59,11 @@ def take_rows(tensors, observation):
         if not single and given.shape[1:] != tensor.shape:
             raise AcornError(f"{tensor.name} has the shape {list(given.shape)}; it is {tensor}, or "
                              "rows of it")
-        if not np.can_cast(given.dtype, tensor.dtype, "same_kind"):
+        if given.dtype == np.uint8 and tensor.dtype == np.float32:
+            raise AcornError(f"{tensor.name} is uint8; it is {tensor}: convert it as the run did "
+                             '(docs/gymnasium.md, "Spaces")')
+        is_whole = given.dtype.kind in "iu" and tensor.dtype.kind in "iu"  # its numbers have to fit
+        if not is_whole and not np.can_cast(given.dtype, tensor.dtype, "same_kind"):
             raise AcornError(f"{tensor.name} is {given.dtype}; it is {tensor}")
         with np.errstate(over="ignore"):
             given = given[None] if single else given
@@ -85,6 +89,16 @@ def take_state(state, shape):
     return state
 
 
+def take_reward(reward, state, is_read):
+    """That of each row. Where all begin an episode there is none."""
+    if reward is None:
+        if is_read and state.any():
+            raise AcornError("reward is missing: this policy reads that of the step before "
+                             "(--previous_reward): give reward=, a number or one for each row")
+        reward = 0
+    return np.array(np.broadcast_to(reward, len(state)), np.float32)
+
+
 class Policy:
     """A policy by Acorn's own inference. `space`: what it sees and does; `metadata(name)`: a text
     of its file ("environment", "steps", "options")."""
@@ -94,6 +108,7 @@ class Policy:
         self._handle = call("policy_open", str(path).encode())
         self.space = Space(self.metadata("space"))
         self._state_bytes = library().acorn_policy_state_bytes(self._handle)
+        self._reads_reward = "previous_reward = true" in self.metadata("options").splitlines()
 
     def close(self):
         """Frees what it holds; it cannot act any more."""
@@ -116,25 +131,24 @@ class Policy:
         return None if text is None else text.decode()
 
     def act(self, observation, state=None, reward=None):
-        """The greedy action, as the environment takes it, and the state for the next call.
+        """The greedy action, of discrete ones by its index from 0, and the state for the next call.
 
         observation: an array of the observation's shape, or of rows of it; of several parts a dict.
         state: None where an episode begins, then what the last call gave (of rows, zeros in that of
         a row begin an episode there: with a VectorEnv state[ended] = 0 after the step behind an
-        episode's last, which resets it). reward: of the step before, for policies trained with
-        --previous_reward.
+        episode's last, which resets it). reward: of the step before; policies trained with
+        --previous_reward need it, but where each row begins an episode.
         """
         rows, single = take_rows(self.space.tensors, observation)
         count = len(rows[0])
         state = take_state(state, (count, self._state_bytes))
-        if reward is not None:
-            reward = np.ascontiguousarray(np.broadcast_to(reward, count), np.float32)
+        reward = take_reward(reward, state, self._reads_reward)
         action = self.space.action_array(count)
         places = (ctypes.c_void_p * len(rows))(*(part.ctypes.data for part in rows))
         with self._lock:
             self._check_open()
             call("policy_act", self._handle, action.ctypes.data, state.ctypes.data, places,
-                 None if reward is None else reward.ctypes.data, count)
+                 reward.ctypes.data, count)
         return (action[0] if single else action), state
 
 
@@ -219,12 +233,14 @@ class OnnxPolicy:
         feed = self._unpack(state)
         for name, x in zip(self._names, rows):
             frames = feed.get(name)  # the newest first
-            feed[name] = x if frames is None else np.concatenate([x[:, None], frames[:, :-1]], 1)
+            feed[name] = (x.reshape([count] + self._inputs[name][1]) if frames is None  # a flat mask
+                          else np.concatenate([x[:, None], frames[:, :-1]], 1))
         if "reset" in self._inputs:
             feed["reset"] = state[:, 0] == 0
-        if "previous_reward" in self._inputs:
-            reward = 0 if reward is None else reward
-            feed["previous_reward"] = np.array(np.broadcast_to(reward, count), np.float32)
+        reads_reward = "previous_reward" in self._inputs
+        reward = take_reward(reward, state, reads_reward)
+        if reads_reward:
+            feed["previous_reward"] = reward
         found = dict(zip(self._outputs, self._session.run(None, feed)))
         action = found["action"]
         drawn = found.get("mean", action)

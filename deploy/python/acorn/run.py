@@ -18,6 +18,11 @@ def _value(text):
     return text
 
 
+def _option(text):
+    """The same of a line of config.txt, where a text may be in quotes, with escapes."""
+    return json.loads(text, strict=False) if text[:1] == '"' else _value(text)
+
+
 def _table(rows):
     """A DataFrame where pandas is installed, else the list of dicts."""
     try:
@@ -52,7 +57,7 @@ class Run:
         """The options, a dict."""
         lines = (self.folder / "config.txt").read_text().splitlines()
         pairs = (line.partition("=") for line in lines if "=" in line and line[:1] != "#")
-        return {name.strip(): _value(value.strip().strip('"')) for name, _, value in pairs}
+        return {name.strip(): _option(value.strip()) for name, _, value in pairs}
 
     @property
     def result(self):

@@ -3,6 +3,7 @@
 Usage: check.py NAME WORDS...
 """
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -32,6 +33,10 @@ def run(folder):
     assert it.result["reason"] == "total_steps" and it.starts[0]["version"]
     assert sum(row["role"] == "train" for row in episodes) == it.result["episodes"] > 100
     assert all(row["return"] == row["length"] for row in episodes)
+
+
+def quoted(folder):
+    assert json.loads(acorn.Run(folder).config["env_args"]) == {"size": 40}
 
 
 def pandas(folder):
@@ -94,8 +99,14 @@ def remembers(folder, name, size):
         over = terminated | truncated | (random.random(5) < 0.1)
         state[over], begun[over] = 0, 0
     assert len(np.unique(acts)) > 1, "one action for all"
-    kept, zeros, none = (other.act(observation, x)[1] for x in (begun, np.zeros_like(begun), None))
+    kept, zeros, none = (other.act(observation, x, 0)[1]
+                         for x in (begun, np.zeros_like(begun), None))
     assert not np.array_equal(kept, zeros) and np.array_equal(zeros, none)
+    if "previous_reward = true" in policy.metadata("options").splitlines():
+        for one, past in ((policy, state), (other, begun)):
+            assert past.any()
+            raises("give reward=", one.act, observation, past)
+            one.act(observation, np.zeros_like(past))
     raises("state has the shape", other.act, observation, begun[:2])
     tensor = policy.space.tensors[0]
     if tensor.dtype == np.uint8:
@@ -103,7 +114,8 @@ def remembers(folder, name, size):
 
 
 def loop(folder, name):
-    """That of docs/python.md, on stdin: the state is zero where an episode begins, and only there."""
+    """That of docs/python.md, on stdin: the state is zero where an episode begins, and only there.
+    The policy reads rewards."""
     policy, begins, ended = acorn.load(folder), np.ones(8, bool), np.zeros(8, bool)
     act, seen = policy.act, []
 
@@ -113,10 +125,10 @@ def loop(folder, name):
             begins[:], ended[:] = ended, result[2] | result[3]
             return result
 
-    def watched(observation, state):
+    def watched(observation, state, *reward):
         assert state is None or np.array_equal(~state.any(1), begins), (len(seen), state, begins)
         seen.append(begins.sum())
-        return act(observation, state)
+        return act(observation, state, *reward)
 
     policy.act, acorn.load = watched, lambda _: policy
     acorn.VectorEnv = lambda _, count: Watched(name, count)
@@ -134,6 +146,15 @@ def foreign(folder):
     raises("is no file of `acorn export`", acorn.load, "other.onnx")
 
 
+def masked(folder):
+    """A mask as Gymnasium's MultiBinary has it, of int8 and with a shape of its own."""
+    mask, goal = np.array([[0, 0, 1], [0, 0, 0]], np.int8), np.zeros(6, np.uint8)
+    for policy in (acorn.load(folder), acorn.load(f"{folder}/policy.onnx")):
+        policy.space.tensors[0].shape = mask.shape  # as its bridge would say
+        assert policy.act({"action_mask": mask, "goal": goal})[0] == 2
+        raises("does not fit uint8", policy.act, {"action_mask": -mask, "goal": goal})
+
+
 def observations(folder):
     policy = acorn.load(folder)
     action, state = policy.act([0.0, 0, 0, 0])
@@ -142,6 +163,7 @@ def observations(folder):
     raises("state has the shape [3]", policy.act, [1, 2, 3])
     raises("state has the shape [2, 5]", policy.act, np.zeros((2, 5)))
     raises("state is complex128", policy.act, np.zeros(4, complex))
+    raises("state is uint8; it is state float32[4]: convert", policy.act, np.zeros(4, np.uint8))
     raises("the observation has no state", policy.act, {"other": 1})
     raises("state has the shape (1,", policy.act, np.zeros((2, 4)), state)
     raises("0 rows", policy.act, np.zeros((0, 4)))
