@@ -26,7 +26,9 @@ for word in "$@"; do
   case "$word" in
     --help | -h) print_head && exit ;;
     --env=*) env=${word#*=} ;;
-    --models=*) mapfile -t folders < <(sed -n 's/.*"path" *: *"\([^"]*\)".*/\1/p' "${word#*=}") ;;
+    --models=*)
+      mapfile -t folders < <(grep -o '"path" *: *"[^"]*"' "${word#*=}" | sed 's/"$//; s/.*"//')
+      ;;
     -*) ;;
     *) # a path may have "=" in it, as those of sweep.py have
       [[ ${word%%=*} == */* || -d $word ]] || word=${word#*=}

@@ -311,6 +311,17 @@ static enum status describe_first(struct model *model, struct error *error) {
                      path);
 }
 
+/* What the policy reads beside the observation comes last. */
+static enum status check_names(const struct signature *signature, struct error *error) {
+  const struct tensor *last = &signature->input[signature->num_inputs - 1];
+  for (const struct tensor *input = signature->input; input < last; input++)
+    if (strcmp(input->name, last->name) == 0)
+      return status_fail(error, STATUS_INVALID,
+                         "two inputs would be named '%s': rename a tensor of the observation",
+                         last->name);
+  return STATUS_OK;
+}
+
 enum status model_open(struct model **out, const struct model_config *config,
                        const struct model_metrics *metrics, struct error *error) {
   struct model *model = check_alloc(1, sizeof(*model));
@@ -327,6 +338,8 @@ enum status model_open(struct model **out, const struct model_config *config,
   enum status status = describe_first(model, error);
   if (status != STATUS_OK) return status;
   served_describe(&model->signature, &model->run);
+  status = check_names(&model->signature, error);
+  if (status != STATUS_OK) return status;
   model_poll(model, clock_now_us());
   if (!model->versions)
     log_warn("model %s: there is no version yet in %s", config->name, config->path);

@@ -212,6 +212,11 @@ pass_if "--no_code: a plugin is not run" not_served 2 "target.so" target --no_co
 run cartpole random 1 8 --total_steps=1k --logdir=random --no_plot
 ended 20
 pass_if "an agent that learns nothing" not_served 2 "agent random learns nothing" random
+run ./senses.so ppo 1 8 --total_steps=100 --network=mlp --hidden=4 --logdir=clash --no_plot \
+  --env_args='{"clash": 2}' --previous_reward
+ended 20
+pass_if "a tensor named as an input of the policy's own" \
+  not_served 2 "two inputs would be named 'previous_reward': rename a tensor" clash
 
 # ---- a run whose actors brought the environment
 "$tree/build/learner" --env=join --agent=ppo --num_envs=8 --listen="unix:$work/socket" \
@@ -615,4 +620,6 @@ for_python() { # the bridge is looked for, which is how the folder is seen to be
 pass_if "the script finds an environment in Python in such a folder" \
   for_python sweep/rate=3/seed-1
 pass_if "and behind a name" for_python x=sweep/rate=3/seed-1
+echo '{"x": {"path": "sweep/rate=3/seed-1"}, "a": {"path": "a"}}' >models.json
+pass_if "and in a file of models, of a single line" for_python --models=models.json
 finish

@@ -21,7 +21,7 @@ static const struct acorn_tensor tensors[TENSORS] = {
 };
 
 static const struct acorn_option options[] = {
-    {"clash", 0, 0, 1, 1, "1: two names become one"},
+    {"clash", 0, 0, 2, 1, "1: two names become one; 2: one is that of a policy's input"},
     {"action", ONE, ONE, BOX, 1, "kind of the actions"},
 };
 
@@ -36,7 +36,8 @@ static int space(struct acorn_space *space, const struct acorn_config *config, c
   (void)error, (void)error_bytes;
   space->num_tensors = TENSORS;
   memcpy(space->tensor, tensors, sizeof tensors);
-  if (config->option[0].value > 0) space->tensor[0].name = "observation_action";
+  static const char *const names[] = {"speed", "observation_action", "previous_reward"};
+  space->tensor[0].name = names[(int)config->option[0].value];
   switch ((enum action)config->option[1].value) {
     case ONE:
       space->discrete = ACTIONS;
