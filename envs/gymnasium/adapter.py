@@ -103,7 +103,7 @@ def make_gym(name, options, own=None):
         if name.startswith(beginning):
             module(home)
     try:
-        return gym.make(name, disable_env_checker=True, **options)
+        return gym.make(name, **{**options, "disable_env_checker": True})
     except gym.error.DependencyNotInstalled as missing:
         raise Refusal(what_installs(missing)) from None
     except gym.error.UnregisteredEnv as unknown:

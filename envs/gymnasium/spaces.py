@@ -86,7 +86,8 @@ def leaves_of(space, name=(), path=()):
         return [(title, UINT8, str(space.dtype), shape, choices_of(space), path, AS_IT_IS)]
     elif isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
         dtype = str(space.dtype)
-        ours = INT32 if dtype in INTEGERS else DTYPES.get(dtype)
+        is_whole = dtype in INTEGERS or isinstance(space, spaces.MultiDiscrete)
+        ours = INT32 if is_whole else DTYPES.get(dtype)
         if ours:
             scale = range_of(space) if isinstance(space, spaces.Box) else AS_IT_IS
             if scale != AS_IT_IS and not (ours == UINT8 and is_image(space.shape)):

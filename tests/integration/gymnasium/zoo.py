@@ -425,17 +425,20 @@ class Choices(gymnasium.Env):
 
     action_space = spaces.Discrete(24)
 
-    def __init__(self, large=False):
+    def __init__(self, large=False, small=False):
         counts = np.array([[3, 2], [2, 5000 if large else 4]])
         self.start = np.array([[1, -1], [0, 5]])
-        self.observation_space = spaces.MultiDiscrete(counts, start=self.start)
+        if small:  # bytes
+            counts, self.start = np.full((6, 2, 2), 200, np.uint8), np.full((6, 2, 2), 9, np.uint8)
+        self.observation_space = spaces.MultiDiscrete(counts, counts.dtype, start=self.start)
 
     def reset(self, seed=None, options=None):
         super().reset(seed=seed)
         return self.start.copy(), {}
 
     def step(self, action):
-        return self.start + [[action // 8, 1], [1, action % 8]], 0.0, False, False, {}
+        seen = self.start + [[action // 8, 1], [1, action % 8]]
+        return seen.astype(self.start.dtype), 0.0, False, False, {}
 
 
 class Stars(gymnasium.Env):
