@@ -123,6 +123,8 @@ class Lines:
     def take(self):
         try:
             with open_file(self.folder, "metrics.jsonl", "rb") as file:
+                if file.seek(0, os.SEEK_END) < self.offset:  # a resume has cut it
+                    self.offset = 0
                 file.seek(self.offset)
                 text = file.read()
         except FileNotFoundError:

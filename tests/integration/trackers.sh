@@ -109,6 +109,19 @@ pass_if "a folder without a run is an error" refused "nowhere holds no run"
 track python3 -S "$script" runs/known --to=mlflow
 pass_if "and so is a tracker that is not there" refused "has no package mlflow. In an environment"
 
+# ---- one whose lines a resume cuts off, followed
+make_run runs/cut 100 200 300
+: >log
+PYTHONPATH=$work/fake python3 "$script" runs/cut --to=wandb --follow --idle_s=6 >follow 2>&1 &
+follower=$!
+sent_are() { is "$(steps)" "$1"; }
+wait_for 20 sent_are "100 200 300 "
+sed -i 2,3d runs/cut/metrics.jsonl
+sleep 2
+make_run runs/cut 200 400
+wait $follower
+pass_if "what follows lines that a resume has cut off is sent" sent_are "100 200 300 400 "
+
 # ---- a run that goes on
 : >log
 run cartpole vtrace 1 4 --total_steps=1e9 --logdir=run --no_plot --metrics_secs=1
