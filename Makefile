@@ -373,6 +373,9 @@ $(BUILD)/tests/unit/test_torture: WRAP_UNIT := $(foreach f,malloc calloc realloc
 # Environments of its own.
 $(BUILD)/tests/unit/envs/test_registry_apart: WRAP_UNIT := -Wl,--wrap=registry_find
 
+# A file system without locks.
+$(BUILD)/tests/unit/learner/run/test_folder: WRAP_UNIT := -Wl,--wrap=flock
+
 # A resolver of its own; machines without NCCL.
 $(BUILD)/tests/unit/learner/train/test_peers_links: WRAP_UNIT := -Wl,--wrap=getaddrinfo
 $(BUILD)/tests/unit/learner/train/test_peers_devices: WRAP_UNIT := -Wl,--wrap=dlopen

@@ -59,8 +59,14 @@ static enum status take_lock(struct folder *folder, struct error *error) {
   if (folder->lock < 0)
     return status_fail(error, STATUS_IO, "cannot open %s/lock: %s", folder->name, strerror(errno));
   if (flock(folder->lock, LOCK_EX | LOCK_NB) == 0) return STATUS_OK;
+  int reason = errno;
   close(folder->lock);
   folder->lock = -1;
+  if (reason != EWOULDBLOCK)
+    return status_fail(
+        error, STATUS_IO,
+        "cannot lock %s/lock: %s; a run folder needs a file system with locks (flock)",
+        folder->name, strerror(reason));
   return status_fail(
       error, STATUS_EXISTS,
       "the run folder %s is in use by another learner: stop that one, or choose another --logdir",

@@ -1,4 +1,5 @@
 /* The run folder: one owner at a time, and nothing of an earlier run is lost. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,6 +78,26 @@ static void what_is_above_is_made_too(void **state) {
   assert_true(exists("checkpoints"));
   folder_close(&folder);
   folder_close(&folder);
+}
+
+static int flock_fails_by; /* errno; 0: it does not */
+int __real_flock(int file, int how);
+int __wrap_flock(int file, int how);
+int __wrap_flock(int file, int how) {
+  if (flock_fails_by == 0) return __real_flock(file, how);
+  errno = flock_fails_by;
+  return -1;
+}
+
+static void a_file_system_without_locks_is_named(void **state) {
+  (void)state;
+  struct folder folder;
+  flock_fails_by = ENOSYS;
+  assert_int_equal(open_run(&folder, false), STATUS_IO);
+  flock_fails_by = 0;
+  assert_non_null(strstr(error.text, "needs a file system with locks"));
+  assert_false(folder.held_run);
+  folder_abandon(&folder);
 }
 
 static void a_second_learner_is_refused(void **state) {
@@ -328,6 +349,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       WITH(what_is_above_is_made_too),
       WITH(an_environment_of_any_length_is_read),
+      WITH(a_file_system_without_locks_is_named),
       WITH(a_second_learner_is_refused),
       WITH(an_earlier_run_is_continued_or_left_alone),
       WITH(a_run_that_cannot_be_written_is_not_continued),
