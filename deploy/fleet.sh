@@ -64,9 +64,10 @@ take_words() {
       --logdir | --job_dir) logdir=${word#*=} ;;
       --actors_per_worker | --actors_on_learner | --log_folder | --dry_run)
         misuse "$word cannot be given here; --actors_per_host=N says how many actors" ;;
+      --listen) misuse "$word cannot be given here; --port=N chooses the port" ;;
       *)
         [ "$command" = start ] || misuse "$command: '$word' is no flag of it"
-        [[ ! $word =~ ^--resume(=(true|1|yes))?$ ]] || resume=1
+        [[ ! ${word,,} =~ ^--resume(=(true|1|yes|on))?$ ]] || resume=1
         [[ $name != --token_file && $name != --tls_* ]] || insecure=own
         words+=("$word")
         ;;

@@ -78,6 +78,8 @@ start "$hosts" cartpole vtrace --actors_per_host=0
 pass_if "no actors" misused "--actors_per_host=0: a number from 1 to 4096 is needed"
 start "$hosts" cartpole vtrace --dry-run
 pass_if "an option that start has no use for, with a dash" misused "--dry-run cannot be given here"
+start "$hosts" cartpole vtrace --listen=0.0.0.0:9999
+pass_if "a port that actors would not get" misused "--port=N chooses the port"
 start "$hosts" cartpole vtrace --port 9999
 pass_if "a value without =" misused "--port: its value is missing; write --port=VALUE"
 start "$hosts" cartpole vtrace --total_step=5 "--port=$port"
@@ -154,6 +156,9 @@ answers() {
   grep -q 'cartpole vtrace' said
 }
 pass_if "scripts/status.sh takes the fleet's folder" answers "runs/fleet-127.0.0.1-$port"
+mkdir theirs && sed '1i touch owned' "runs/fleet-127.0.0.1-$port/fleet.conf" >theirs/fleet.conf
+runs_nothing() { timeout 20 "$tree/scripts/status.sh" theirs >said 2>&1; [ ! -e owned ]; }
+pass_if "and runs nothing that is written there" runs_nothing
 pass_if "and the run folder" answers "base/$folder"
 actor_before=$(pids_on 127.0.0.3 actor) learner_before=$(pids_on 127.0.0.1 learner)
 cp "$token" first-token
