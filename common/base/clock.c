@@ -33,3 +33,15 @@ void clock_sleep_us(int64_t us) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
   }
 }
+
+struct clock_wait clock_wait_begin(void) {
+  return (struct clock_wait){.looked_us = clock_now_us()};
+}
+
+int64_t clock_waited_us(struct clock_wait *wait) {
+  enum { MOST_US = 200 * 1000 };
+  int64_t since_us = clock_now_us() - wait->looked_us;
+  wait->looked_us += since_us;
+  wait->waited_us += since_us < MOST_US ? since_us : MOST_US;
+  return wait->waited_us;
+}

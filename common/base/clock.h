@@ -14,4 +14,13 @@ int64_t clock_thread_cpu_us(void);
 /* Sleeps at least that long; a signal does not shorten it. */
 void clock_sleep_us(int64_t us);
 
+/* How long this process has waited for others. Where all are stopped together (SIGSTOP, a job that
+ * is suspended), the first to go on must not miss the others: the time between two looks counts as
+ * 200 ms at most. Looks are less than that apart. */
+struct clock_wait {
+  int64_t looked_us, waited_us;
+};
+struct clock_wait clock_wait_begin(void);
+int64_t clock_waited_us(struct clock_wait *wait); /* a look */
+
 #endif

@@ -107,13 +107,14 @@ static enum status give_up_gone(struct peers *peers, int rank) {
 static enum status wait_for(struct memory *self, int rank) {
   struct slot *slot = &self->shared->slot[rank];
   const struct timespec look = {.tv_nsec = LOOK_MS * 1000 * 1000};
-  int64_t end_us = clock_now_us() + self->peers.config.timeout_ms * (int64_t)1000;
+  int64_t timeout_us = self->peers.config.timeout_ms * (int64_t)1000;
+  struct clock_wait wait = clock_wait_begin();
   for (uint32_t seen; !has_come(seen = atomic_load(&slot->meeting), self->meeting);) {
     syscall(SYS_futex, &slot->meeting, FUTEX_WAIT, seen, &look, NULL, 0);
     /* It may have come, and ended then. */
     bool left = has_left(self, rank);
     if (has_come(atomic_load(&slot->meeting), self->meeting)) break;
-    if (left || clock_now_us() > end_us || atomic_load(&self->shared->missing))
+    if (left || clock_waited_us(&wait) > timeout_us || atomic_load(&self->shared->missing))
       return give_up(self, rank, left);
   }
   return STATUS_OK;

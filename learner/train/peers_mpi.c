@@ -180,21 +180,21 @@ static bool look_at(struct mpi *self, int rank) {
 static enum status meet(struct peers_messages *messages) {
   struct mpi *self = (struct mpi *)messages;
   struct peers *peers = &messages->peers;
-  int64_t timeout_us = peers->config.timeout_ms * (int64_t)1000, end_us = -1;
+  int64_t timeout_us = peers->config.timeout_ms * (int64_t)1000;
+  struct clock_wait wait = clock_wait_begin();
   make_room(self);
   begin(self);
   for (int looks = 0, first = 0; first >= 0 && peers->status == STATUS_OK; looks++) {
-    /* Before the look: this process itself may have been stopped. */
-    int64_t now_us = clock_now_us();
+    bool is_late = clock_waited_us(&wait) > timeout_us; /* before the look at what has come */
     bool moved = looks == 0;
     first = -1;
     for (int r = 0; r < learners_of(self) && peers->status == STATUS_OK; r++) {
       moved |= look_at(self, r);
       if (first < 0 && self->waits[r]) first = r;
     }
-    if (moved) end_us = now_us + timeout_us, looks = 0;
+    if (moved) wait = clock_wait_begin(), looks = 0;
     if (first < 0 || peers->status != STATUS_OK) break;
-    if (now_us > end_us) return give_up(self, first, PEERS_SILENT);
+    if (!moved && is_late) return give_up(self, first, PEERS_SILENT);
     rest(looks);
   }
   if (peers->status == STATUS_OK) end(self);

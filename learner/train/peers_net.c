@@ -135,25 +135,24 @@ static bool move_some(struct net *self, struct pollfd *wait, int *waits, int *fi
 /* Each sends what its link has, and receives so much as it expects. */
 static enum status meet(struct peers_messages *messages) {
   struct net *self = (struct net *)messages;
-  struct pollfd wait[PEERS_MAX];
+  struct pollfd look[PEERS_MAX];
   int64_t timeout_us = self->messages.peers.config.timeout_ms * (int64_t)1000;
-  int64_t end_us = clock_now_us() + timeout_us;
+  struct clock_wait wait = clock_wait_begin();
   self->meeting++;
   for (int r = 0; r < self->messages.peers.of_device.learners; r++) {
     self->link[r].out_head = (struct head){.meeting = self->meeting, .weight = messages->weight};
     self->link[r].sent = self->link[r].received = 0;
   }
   for (int waits = 1, first = 0; self->messages.peers.status == STATUS_OK;) {
-    int64_t now_us =
-        clock_now_us(); /* before the look: this process itself may have been stopped */
-    bool moved = move_some(self, wait, &waits, &first);
+    bool is_late = clock_waited_us(&wait) > timeout_us; /* before the look at what has come */
+    bool moved = move_some(self, look, &waits, &first);
     if (waits == 0 || self->messages.peers.status != STATUS_OK) break;
     if (moved)
-      end_us = now_us + timeout_us;
-    else if (now_us > end_us)
+      wait = clock_wait_begin();
+    else if (is_late)
       return give_up(self, first, PEERS_SILENT);
     else
-      (void)!poll(wait, (nfds_t)waits, LOOK_MS);
+      (void)!poll(look, (nfds_t)waits, LOOK_MS);
   }
   for (int r = 0; r < messages->peers.of_device.learners; r++)
     messages->message[r].in_weight = self->link[r].in_head.weight;

@@ -70,20 +70,16 @@ void together_run(struct together *self, struct recorded *own, void (*give)(void
   recorded_run(recorded, self->device, give, context);
 }
 
-/* Of a time in which this process was stopped, maybe with all others, MOST_US count. The sums may
- * have ended while it was found out that another is missing: then the device stays. */
+/* The sums may have ended while it was found out that another is missing: then the device stays. */
 static void wait_for_group(struct together *self, uint64_t mark) {
-  enum { PAUSE_US = 20, LOOK_US = 20 * 1000, MOST_US = 10 * LOOK_US };
+  enum { PAUSE_US = 20, LOOK_US = 20 * 1000 };
   struct device *device = self->device;
   struct error ignored;
-  int64_t waited_us = 0, looked_us = clock_now_us();
+  struct clock_wait wait = clock_wait_begin();
   while (!device->ops->is_done(device, mark)) {
     clock_sleep_us(PAUSE_US);
-    int64_t since_us = clock_now_us() - looked_us;
-    if (since_us < LOOK_US) continue;
-    looked_us += since_us;
-    waited_us += since_us < MOST_US ? since_us : MOST_US;
-    if (peers_look(self->peers, waited_us, &ignored) == STATUS_OK) check_group(self);
+    if (clock_now_us() - wait.looked_us < LOOK_US) continue;
+    if (peers_look(self->peers, clock_waited_us(&wait), &ignored) == STATUS_OK) check_group(self);
     if (peers_status(self->peers, &ignored) == STATUS_OK) continue;
     if (!device->ops->is_done(device, mark)) device->ops->group->leave(device);
     break;

@@ -237,6 +237,28 @@ static void a_learner_that_was_given_up_ends(void **state) {
   peers_world_destroy(&w);
 }
 
+/* As a scheduler suspends a job: whichever goes on first has waited for none. */
+static void learners_that_are_stopped_together_go_on(void **state) {
+  (void)state;
+  enum { LEARNERS = 3 };
+  struct peers_world w = peers_world_create(LEARNERS);
+  w.timeout_ms = 2000;
+  for (int r = 0; r < LEARNERS; r++) peers_world_start(&w, r, reduce_for_ever);
+  wait_until_they_reduce(&w);
+  kill(w.process[1], SIGSTOP);
+  clock_sleep_us(100 * 1000); /* until the others wait for it */
+  for (int r = 0; r < LEARNERS; r++) kill(w.process[r], SIGSTOP);
+  clock_sleep_us((w.timeout_ms + 500) * 1000);
+  for (int r = LEARNERS - 1; r >= 0; r--) {
+    kill(w.process[r], SIGCONT);
+    clock_sleep_us(100 * 1000);
+  }
+  wait_until_they_reduce(&w);
+  for (int r = 0; r < LEARNERS; r++) kill(w.process[r], SIGKILL);
+  peers_world_wait(&w);
+  peers_world_destroy(&w);
+}
+
 static void a_learner_that_never_comes_is_named(void **state) {
   (void)state;
   struct peers_world w = peers_world_create(3);
@@ -389,6 +411,7 @@ int main(void) {
       BOTH(a_learner_that_is_killed_stops_the_others),
       BOTH(a_learner_that_does_not_answer_is_given_up),
       BOTH(a_learner_that_was_given_up_ends),
+      BOTH(learners_that_are_stopped_together_go_on),
       BOTH(a_learner_that_never_comes_is_named),
       BOTH(the_first_one_that_runs_takes_the_place_of_rank_0),
       BOTH(learners_that_disagree_name_both_values),
