@@ -33,7 +33,7 @@ struct progress {
   struct window set[PROGRESS_SETS]; /* guarded by lock */
   struct numbers *numbers;          /* guarded by lock */
   struct kept *kept;                /* (max_kept), guarded by lock */
-  int64_t before;                   /* episodes before a resume */
+  int64_t elsewhere;                /* guarded by lock: before a resume, of other learners */
   int64_t *played;                  /* (E) evaluate mode: episodes counted of each environment */
   struct window copy;               /* thread main only: of a window, as large as the largest one */
 };
@@ -112,12 +112,18 @@ int64_t progress_steps(const struct progress *progress) {
 
 void progress_restore(struct progress *progress, int64_t steps, int64_t episodes) {
   progress->steps = steps;
-  progress->before = episodes;
+  progress->elsewhere = episodes;
+}
+
+void progress_add_episodes(struct progress *progress, int64_t episodes) {
+  pthread_mutex_lock(&progress->lock);
+  progress->elsewhere += episodes;
+  pthread_mutex_unlock(&progress->lock);
 }
 
 int64_t progress_episodes(struct progress *progress) {
   pthread_mutex_lock(&progress->lock);
-  int64_t episodes = progress->set[PROGRESS_TRAIN].count + progress->before;
+  int64_t episodes = progress->set[PROGRESS_TRAIN].count + progress->elsewhere;
   pthread_mutex_unlock(&progress->lock);
   return episodes;
 }
@@ -273,7 +279,7 @@ struct progress_returns progress_returns(struct progress *progress, enum progres
   struct window *copy = &progress->copy;
   pthread_mutex_lock(&progress->lock);
   window_copy(copy, &progress->set[set]);
-  out.count = progress->set[set].count + (set == PROGRESS_TRAIN ? progress->before : 0);
+  out.count = progress->set[set].count + (set == PROGRESS_TRAIN ? progress->elsewhere : 0);
   pthread_mutex_unlock(&progress->lock);
   /* Queues' threads add episodes meanwhile. */
   out.window = window_size(copy);

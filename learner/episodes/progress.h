@@ -70,7 +70,7 @@ struct progress_config {
 
 /* Statistics of finished episodes. std is the population's. */
 struct progress_returns {
-  int64_t count; /* in all; of training episodes, those before a resume included */
+  int64_t count; /* in all; of training, those before a resume and of other learners included */
   int window;    /* the last so many the rest is about: at most 100, all of them in evaluate mode */
   double mean, std, min, max, median, length_mean;
 };
@@ -105,7 +105,9 @@ int64_t progress_steps(const struct progress *progress);
 void progress_close(struct progress *progress);
 /* Evaluate mode: episodes of an environment that were counted. */
 int64_t progress_played(struct progress *progress, int environment);
-/* Training episodes finished, those before a resume included. */
+/* Training episodes of other learners, which are counted and no more. */
+void progress_add_episodes(struct progress *progress, int64_t episodes);
+/* Training episodes finished, those before a resume and of other learners included. */
 int64_t progress_episodes(struct progress *progress);
 /* For a resumed run: steps and episodes before it. Call before threads start. */
 void progress_restore(struct progress *progress, int64_t steps, int64_t episodes);

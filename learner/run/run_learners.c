@@ -261,7 +261,7 @@ enum status run_learners_share(struct run *run, struct error *error) {
   if (status != STATUS_OK || run->rank == 0) return status;
   trainer_load(run->trainer);
   int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
-  progress_restore(run->progress, steps, 0);
+  progress_restore(run->progress, steps, trainer_counter(run->trainer, TRAINER_EPISODES));
   if (steps >= run->options->total_steps) progress_stop(run->progress, STOP_TOTAL_STEPS);
   return STATUS_OK;
 }

@@ -18,7 +18,7 @@
 #include "common/base/status.h"
 #include "learner/device/device.h"
 
-enum { PEERS_MAX = 64, PEERS_WORDS = 5 };
+enum { PEERS_MAX = 64, PEERS_WORDS = 6 };
 
 struct tokens;
 

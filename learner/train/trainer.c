@@ -37,6 +37,7 @@ struct trainer {
   struct train_batch *held; /* taken, and not trained on yet */
   bool starved;             /* the last update was without a batch of its own */
   int64_t others;           /* steps of the others, and of all before a resume, in the progress */
+  int64_t others_episodes;  /* as others */
   int64_t all_steps;        /* of all learners, as all know it */
 
   struct access access; /* from outside, between two updates */
@@ -196,7 +197,7 @@ static void abandon(struct trainer *trainer, struct train_batch *batch) {
 /* What a learner brings to a meeting before each update: its own steps, why it stops, whether it
  * has a batch (2: since an earlier meeting for this update), whether it had one for the last
  * update, and the place of this one or of the blank one. */
-enum { WORD_STEPS, WORD_REASON, WORD_BATCH, WORD_DUE, WORD_PLACE, NUM_WORDS };
+enum { WORD_STEPS, WORD_EPISODES, WORD_REASON, WORD_BATCH, WORD_DUE, WORD_PLACE, NUM_WORDS };
 
 struct meeting {
   int batches;
@@ -218,9 +219,11 @@ static enum status meet(struct trainer *trainer, bool had_batch, struct meeting 
   const struct trainer_config *config = &trainer->config;
   int learners = peers_learners(config->peers);
   int64_t own = progress_steps(trainer->progress) - trainer->others, steps = 0;
+  int64_t own_episodes = progress_episodes(trainer->progress) - trainer->others_episodes;
+  int64_t episodes = 0;
   double all[PEERS_MAX * NUM_WORDS],
       mine[NUM_WORDS] = {
-          (double)own, progress_stopped(trainer->progress), (trainer->held != NULL) + had_batch,
+          (double)own, (double)own_episodes, progress_stopped(trainer->progress), (trainer->held != NULL) + had_batch,
           !trainer->starved,
           update_place(trainer->update, trainer->held ? trainer->held : config->blank)};
   *meeting = (struct meeting){0};
@@ -228,6 +231,7 @@ static enum status meet(struct trainer *trainer, bool had_batch, struct meeting 
   for (int r = 0; r < learners && status == STATUS_OK; r++) {
     const double *word = &all[r * NUM_WORDS];
     steps += (int64_t)word[WORD_STEPS];
+    episodes += (int64_t)word[WORD_EPISODES];
     meeting->place[r] = word[WORD_PLACE];
     meeting->batches += word[WORD_BATCH] > 0;
     meeting->missing |= word[WORD_BATCH] == 0 && word[WORD_DUE] > 0;
@@ -238,7 +242,9 @@ static enum status meet(struct trainer *trainer, bool had_batch, struct meeting 
   }
   if (status != STATUS_OK) return status;
   progress_add_steps(trainer->progress, steps - own - trainer->others);
+  progress_add_episodes(trainer->progress, episodes - own_episodes - trainer->others_episodes);
   trainer->others = steps - own;
+  trainer->others_episodes = episodes - own_episodes;
   trainer->all_steps = steps;
   return STATUS_OK;
 }
@@ -333,6 +339,7 @@ static void *run(void *argument) {
 void trainer_start(struct trainer *trainer) {
   bool is_first = !trainer->config.peers || peers_rank(trainer->config.peers) == 0;
   if (!is_first) trainer->others = trainer->counter[TRAINER_STEPS];
+  if (!is_first) trainer->others_episodes = trainer->counter[TRAINER_EPISODES];
   thread_start(&trainer->thread, "trainer", run, trainer);
 }
 

@@ -22,7 +22,7 @@ ended 120
 pass_if "two learners solve CartPole" is "$code $(value reason)" "0 target_return"
 pass_if "the other one ends with it" grep -q "reason=target_return" run/logs/learner-1.log
 pass_if "it leaves no checkpoint of its own" is "$(ls run/learner-1/checkpoints)" ""
-episodes_of() { json "$1/result.json" episodes; }
+episodes_of() { grep -c ",train," "$1/episodes.csv"; }
 both_play() { [ "$(episodes_of run)" -gt 50 ] && [ "$(episodes_of run/learner-1)" -gt 50 ]; }
 pass_if "both have episodes of their own" both_play
 pass_if "no process is left" no_process
@@ -63,7 +63,8 @@ rm -rf run
 
 # ---- one is killed at any moment
 
-longest=0
+kept_episodes() { "$tree/build/checkpoint" run | sed -n 's/^episodes *//p'; }
+longest=0 had=0
 now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 rounds=${ROUNDS:-6}
 for round in $(seq "$rounds"); do
@@ -85,6 +86,8 @@ for round in $(seq "$rounds"); do
   later() { [ "$(updates_of)" != "$before" ]; }
   pass_if "round $round: with a checkpoint" wait_for 2 later
   left=$((10#$(updates_of)))
+  pass_if "round $round: which has the episodes of all" [ "$(kept_episodes)" -gt "$had" ]
+  had=$(kept_episodes)
   if [ $killed = 1 ]; then
     pass_if "round $round: the run fails, and names it" is "$code $(json run/result.json reason)" \
       "1 error"
