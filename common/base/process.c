@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
+
+#include "common/base/group_memory.h"
 
 void process_init(void) {
   // open() takes the lowest number that is free.
@@ -66,6 +69,5 @@ int process_cores(void) {
 }
 
 double process_memory(void) {
-  double machine = (double)uv_get_total_memory(), container = (double)uv_get_constrained_memory();
-  return container > 0 && container < machine ? container : machine; /* 0: there is no limit */
+  return fmin((double)uv_get_total_memory(), group_memory("/sys/fs/cgroup", "/proc/self/cgroup"));
 }

@@ -39,7 +39,7 @@ bool process_ignores(int signal_number);
  * 1.49 or later no more than a container's share of their time. At least 1. */
 int process_cores(void);
 
-/* Bytes of memory that the programs of this machine, or of this container, may use in all. */
+/* Bytes of memory that the programs of this machine, container or job may use in all. */
 double process_memory(void);
 
 #endif

@@ -222,10 +222,13 @@ static enum status meet(struct trainer *trainer, bool had_batch, struct meeting 
   int64_t own_episodes = progress_episodes(trainer->progress) - trainer->others_episodes;
   int64_t episodes = 0;
   double all[PEERS_MAX * NUM_WORDS],
-      mine[NUM_WORDS] = {
-          (double)own, (double)own_episodes, progress_stopped(trainer->progress), (trainer->held != NULL) + had_batch,
-          !trainer->starved,
-          update_place(trainer->update, trainer->held ? trainer->held : config->blank)};
+      mine[NUM_WORDS] = {[WORD_STEPS] = (double)own,
+                         [WORD_EPISODES] = (double)own_episodes,
+                         [WORD_REASON] = progress_stopped(trainer->progress),
+                         [WORD_BATCH] = (trainer->held != NULL) + had_batch,
+                         [WORD_DUE] = !trainer->starved,
+                         [WORD_PLACE] = update_place(
+                             trainer->update, trainer->held ? trainer->held : config->blank)};
   *meeting = (struct meeting){0};
   enum status status = peers_exchange(config->peers, all, mine, NUM_WORDS, error);
   for (int r = 0; r < learners && status == STATUS_OK; r++) {
