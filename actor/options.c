@@ -111,6 +111,11 @@ enum status actor_options_apply_tf_config(struct actor_options *options, const c
                        "--learner=ADDRESS overrules TF_CONFIG",
                        tf_role_name(config.role), config.index);
   }
+  if (config.num_learners > 1 && !evaluates)
+    return status_fail(error, STATUS_INVALID,
+                       "TF_CONFIG has %d learners, over which deploy/run_task.sh spreads the "
+                       "actors: start it here, or give --learner",
+                       config.num_learners);
   char task[16];
   snprintf(task, sizeof task, "%d", config.index);
   status = set_default(options, "learner", config.learner, error);

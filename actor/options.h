@@ -41,7 +41,7 @@ extern const struct option_table actor_options_table;
 
 /* Takes from a cluster's TF_CONFIG (`json`; NULL or "": there is none) what the user has not set:
  * the learner's address, name, task and role. Does nothing if --learner was given.
- * Errors: INVALID: as tf_config_parse, or the task is not an actor's. */
+ * Errors: INVALID: as tf_config_parse; the task is not an actor's; several learners have actors. */
 MUST_CHECK enum status actor_options_apply_tf_config(struct actor_options *options,
                                                      const char *json, struct error *error);
 

@@ -13,6 +13,10 @@
   "{\"cluster\": {\"chief\": [\"a:2222\"], \"worker\": [\"b:2222\", \"c:2222\"], \"ps\": " \
   "[\"d:1\"]}, \"task\": "
 
+#define SEVERAL                                                                                    \
+  "{\"cluster\": {\"chief\": [\"a:2222\"], \"learner\": [\"d:2222\"], \"worker\": [\"b:2222\"]}, " \
+  "\"task\": "
+
 static const struct {
   const char *argument; // of the command line, or NULL
   const char *json;
@@ -33,6 +37,12 @@ static const struct {
      "learner 0, but this program is the actor: run build/learner"},
     {NULL, CLUSTER "{\"type\": \"ps\", \"index\": 0}}", NULL, NULL, NULL, 0,
      "ps 0, but this program is the actor"},
+    {NULL, SEVERAL "{\"type\": \"worker\", \"index\": 0}}", NULL, NULL, NULL, 0,
+     "TF_CONFIG has 2 learners"},
+    {"--learner=x:1", SEVERAL "{\"type\": \"worker\", \"index\": 0}}", "x:1", "actor", "train", 0,
+     NULL},
+    {NULL, SEVERAL "{\"type\": \"evaluator\", \"index\": 0}}", "a:2222", "evaluator", "eval", 0,
+     NULL},
     {NULL, CLUSTER "{\"type\": \"worker\", \"index\": 9}}", NULL, NULL, NULL, 0, "TF_CONFIG"},
     {NULL, "{", NULL, NULL, NULL, 0, "TF_CONFIG"},
 };
