@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/check.h"
@@ -509,6 +510,23 @@ static void watch_signals(struct supervisor *self) {
   signal(SIGTTOU, SIG_IGN);
 }
 
+static bool is_child(const struct supervisor *self, pid_t pid) {
+  bool found = self->learner.alive && self->learner.pid == pid;
+  for (int i = 0; i < self->config->num_actors && !found; i++)
+    found = self->actors[i].child.alive && self->actors[i].child.pid == pid;
+  return found;
+}
+
+// As process 1 of a container it gets those whose parents have ended, an environment's among them.
+static void reap_orphans(const struct supervisor *self) {
+  siginfo_t ended = {0};
+  while (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid > 0) {
+    if (is_child(self, ended.si_pid)) return; // its signal is on its way
+    waitpid(ended.si_pid, NULL, 0);
+    ended.si_pid = 0;
+  }
+}
+
 // What a child has sent before its end is taken first.
 static void reap(struct supervisor *self) {
   int exit_code, signum;
@@ -519,6 +537,7 @@ static void reap(struct supervisor *self) {
     read_notices(self);
     on_actor_end(actor, exit_code, signum);
   }
+  if (getpid() == 1) reap_orphans(self);
 }
 
 static void read_signals(struct supervisor *self) {

@@ -41,13 +41,14 @@ static bool learner_answers(struct rpc_channel *channel) {
 
 // Ends with the learner: once it has been there and has been gone for a while. A signal ends that,
 // too, with the exit code of a task that has actors.
-static int wait_for_learner(const struct task_plan *task) {
+static int wait_for_learner(const struct task_plan *task, const sigset_t *held) {
   static const int stops[] = {SIGTERM, SIGINT, SIGHUP};
   struct credentials *credentials;
   struct error error;
   stopped_exit_code = (int)task->plan.own.stopped_exit_code;
   for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
     if (!process_ignores(stops[i])) signal(stops[i], on_stop);
+  sigprocmask(SIG_UNBLOCK, held, NULL);
   if (credentials_open(&credentials, &task->plan.actor.access, CREDENTIALS_CLIENT, &error) !=
       STATUS_OK)
     return plan_refuse(&task->plan, &error);
@@ -77,11 +78,11 @@ static enum status check_free(const struct plan *plan, struct error *error) {
                      listen);
 }
 
-static int run(struct task_plan *task, int argc, char **argv) {
+static int run(struct task_plan *task, const sigset_t *held, int argc, char **argv) {
   const char *log_folder = task->plan.own.log_folder;
   log_info("%s: this task is %s %d; the learner is at %s", task->source,
            tf_role_name(task->cluster.role), task->cluster.index, task->cluster.learner);
-  if (task->cluster.role == TF_ROLE_PS) return wait_for_learner(task);
+  if (task->cluster.role == TF_ROLE_PS) return wait_for_learner(task, held);
   // The folder that the learner would choose by itself is not known here: then it stays empty.
   if (task->plan.part.has_learner)
     snprintf(task->plan.run_folder, PATH_MAX, "%s", task->plan.learner.logdir);
@@ -108,11 +109,14 @@ static int show(const struct task_plan *task) {
 int main(int argc, char **argv) {
   static struct task_plan task;
   struct error error;
+  sigset_t held; // process 1 of a container has no default actions: an early stop would be lost
+  supervisor_hold_signals(&held);
   int code = plan_begin(&task.plan, &task_form, argc, argv);
   if (code >= 0) return code;
   enum status status = task_plan_make(&task, &error);
   if (status == STATUS_OK) status = files_check("this task", SUPERVISOR_FILES, 0, &error);
   if (status == STATUS_OK) status = check_free(&task.plan, &error);
-  if (status == STATUS_OK) return task.plan.own.dry_run ? show(&task) : run(&task, argc, argv);
+  if (status == STATUS_OK && task.plan.own.dry_run) return show(&task);
+  if (status == STATUS_OK) return run(&task, &held, argc, argv);
   return plan_refuse(&task.plan, &error);
 }

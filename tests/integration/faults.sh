@@ -238,6 +238,27 @@ if is "$(session_of 1)" "$(session_of $$)"; then kill -CONT "$stopped"; fi
 pass_if "kill -9 of the launcher leaves neither actors nor what they have started" \
   wait_for 10 no_sleeper
 
+# Process 1 of a container has what its actors leave.
+if unshare --pid --fork true 2>err; then
+  rm -rf run
+  printf '#!/bin/sh\nexec unshare --pid --fork bin/launch "$@"\n' >contained
+  chmod +x contained
+  FAULT=child:400 start=$work/contained run synthetic vtrace 2 4 --logdir=run --total_steps=1e9 \
+    --env_args='{"episode_steps": 50}'
+  pass_if "the launcher is process 1" wait_for 20 has_sleeper
+  launch=$(pids launch | tail -n 1)
+  file=$(sleeper)
+  kill -KILL "$(sed -n 's/^PPid:[[:blank:]]*//p' "$(dirname "${file%%$'\n'*}")/status")"
+  no_dead() { ! ps -o stat= --ppid "$launch" | grep -q Z; }
+  pass_if "of which an actor is killed" wait_for 10 says "was killed by signal 9"
+  pass_if "and leaves no zombie" wait_for 10 no_dead
+  kill -TERM "$launch"
+  ended 10
+  pass_if "it stops with SIGTERM" ended_well
+else
+  echo "SKIP a launcher that is process 1: $(tail -n 1 err)"
+fi
+
 # However early: a child that has not come to its own first line has heard of it all the same.
 launches=20
 if [ "${FAULTS:-}" = all ]; then launches=60; fi
