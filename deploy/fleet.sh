@@ -148,7 +148,7 @@ start() {
     insecure learner all >"$fleet/fleet.conf") || fail "cannot write to the folder $fleet"
   keep_logs
   make_credentials
-  on 0 0 90 host_start || fail "the learner did not start; nothing else was started"
+  on 0 0 90 host_start || fail "no learner listens; nothing else was started"
   on 1 $last 60 host_start
   echo "fleet: the learner listens at $learner; $actors_per_host actors on each of" \
     "${#hosts[@]} hosts; run folder $logdir on ${hosts[0]}"

@@ -87,7 +87,8 @@ host_start() {
     </dev/null >"$state/task.log" 2>&1 &
   exec 9>&-
   echo $! >"$state/pid"
-  until_so 60 is_up || complain "no learner listens at port $learner_port yet" || return
+  until_so 60 is_up || complain "the learner runs, and does not listen at port" \
+    "$learner_port yet (it reads a large replay?): to go on, start --resume once more" || return
   # A short run may be over by now; its last actors have ended with it.
   runs || wait $! && return
   complain "$(tail -n 3 "$state/task.log")"

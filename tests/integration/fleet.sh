@@ -341,7 +341,7 @@ fleet stop 127.0.0.1,127.0.0.2 "--port=$port"
 pass_if "and is stopped as usual" ok
 echo 3 >brief/code
 fleet start 127.0.0.1,127.0.0.2 cartpole vtrace "--port=$port" "--rsh=$rsh" "--dir=$work/brief"
-failed_at_once() { ! ok && says "127.0.0.1: that was all" && says "the learner did not start"; }
+failed_at_once() { ! ok && says "127.0.0.1: that was all" && says "no learner listens"; }
 pass_if "one that has failed has not" failed_at_once
 pass_if "and leaves the logs of the fleet before" \
   grep -q "that was all" "runs/fleet-127.0.0.1-$port/logs.before/127.0.0.1/task.log"

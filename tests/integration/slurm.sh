@@ -222,4 +222,11 @@ apart() {
     grep -q "this task is actor 1;" "$(run_of "$job")"/logs/worker-1-*.log
 }
 pass_if "with the learner alone on its group, and an actor on each CPU of the other" apart
+submit --partition=gpu --nodes=1 : --partition=cpu --nodes=1 --cpus-per-task=1 "$batch" cartpole \
+  vtrace --total_steps=1e9 --envs_per_actor=4
+pass_if "another one trains" wait_for 30 passes "$job" 1000
+scancel "$job.0" 2>/dev/null # of both groups, and the first has no step
+pass_if "once all of its actors have ended it fails" ends "$job" FAILED
+pass_if "and its log says so" grep -qF "all actors have ended before the run" "acorn-$job.out"
+pass_if "with a checkpoint" [ -n "$(ls "$(run_of "$job")/checkpoints")" ]
 finish
