@@ -187,7 +187,7 @@ if [ -z "$all" ]; then
 else
   # In most of them the trainer is the slower part, so that two have room. A seed of dqn or r2d2
   # takes minutes; by themselves they try three. box_gym is run by hand.
-  export SEEDS=1
+  export SEEDS=1 UNTIL=1
   first=(tests/learning/{r2d2,dqn,dqn_gym}.sh)
   mapfile -t others < <(ls tests/learning/*.sh | grep -vE '/(lib|r2d2|dqn|dqn_gym|box_gym)\.sh')
   checks "$(nproc)" 1200 "${first[@]}" "${others[@]}"
@@ -226,7 +226,7 @@ check "races of a block's threads" env ACORN_EMULATED_CUDA=races \
 build MODE=tsan all && one "a run without a race (tsan)" run_silently
 
 # Short: make fuzz is for what was not found before.
-export FUZZ_SECONDS=3 FUZZ_RUNS=1000000
+export FUZZ_SECONDS=1 FUZZ_RUNS=500000
 begin "fuzzers"
 if build MODE=fuzz fuzz-programs; then
   check "fuzzers" scripts/fuzz.sh build/fuzz/tests/fuzz

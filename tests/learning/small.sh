@@ -5,7 +5,8 @@
 # four actions is worth 101, the others 100, which vtrace, a2c and ppo tell apart. Some runs of a2c
 # and vtrace give up one action early and have the numbers of the other five: 16.7; the others have
 # 19.2 to 19.7 there.
-# Usage: tests/learning/small.sh [SEED ...] (default $SEEDS, or 1 2 3)
+# Usage: tests/learning/small.sh [SEED ...] (default $SEEDS, or 1 2 3); with $UNTIL set a run ends
+# once it has what is asked for
 set -u
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 (. scripts/lib.sh && "$root/scripts/setup.sh" gym && build gymnasium) || exit 1
@@ -13,16 +14,15 @@ actors="2 16"
 [ $# -gt 0 ] || set -- ${SEEDS:-1 2 3}
 # learns ENV SEED STEPS
 learns() {
-  local line name="$agent-$1-$2"
-  line=$(train "$name" "gym:$1" --seed="$2" --total_steps="$3" --no_plot \
-    --module=tests/learning/small.py)
-  echo "$agent $1 seed $2: $line"
-  [ "$agent" != dqn ] || line=$(evaluate "$name" "gym:$1" --module=tests/learning/small.py)
-  local bound=19
+  local line name="$agent-$1-$2" bound=19
   case "$agent $1" in
     "a2c Numbers-v0" | "vtrace Numbers-v0") bound=15 ;;
     *Fee-v0) bound=100.9 ;;
   esac
+  line=$(train "$name" "gym:$1" --seed="$2" --total_steps="$3" --no_plot \
+    --module=tests/learning/small.py ${UNTIL:+--target_return="$bound"})
+  echo "$agent $1 seed $2: $line"
+  [ "$agent" != dqn ] || line=$(evaluate "$name" "gym:$1" --module=tests/learning/small.py)
   check "$agent $1 seed $2: return" "$(value return_mean <<<"$line")" ">=" "$bound"
 }
 for seed in "$@"; do
