@@ -2,7 +2,7 @@
 # The Python package: its wheel in a fresh environment. Programs by the command `acorn`; policies,
 # runs, environments and actors by the modules; what is refused. Without PyPI it is skipped.
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
-unset LD_LIBRARY_PATH PYTHONPATH
+unset LD_LIBRARY_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX=$work/bytecode
 checks=$tree/tests/integration/python_package
 # Without byte code of what no one imports, which takes longer than to install it.
