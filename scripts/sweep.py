@@ -351,7 +351,9 @@ class Sweep:
             call([ROOT / "scripts/plot.sh", *drawn, f"--y={done[0].figures['over']}/episode_return",
                   f"--out={self.folder}/learning_curve.png"])
             end_if_stopped()
-        if done and self.swept:
+        if done and self.swept and best[0][0].figures.get("return_mean") == "nan":
+            say("sweep.py: no episode has ended, so that none is the best: give more --total_steps")
+        elif done and self.swept:
             script = "./run_local.sh" if Path.cwd() == ROOT else str(ROOT / "run_local.sh")
             print("the best again:", shlex.join([script, *best[0][0].words]))
         return 1 if len(done) < len(self.runs) else 3 if any(run.missed for run in done) else 0
