@@ -160,10 +160,13 @@ void report_checkpoint(struct report *report, int64_t now_us) {
 }
 
 /* 3 only when the budget ended a run that was to reach a target, or to play more episodes. */
-static int exit_code(const struct run *run, enum stop_reason reason) {
-  if (reason == STOP_ERROR || reason == STOP_NO_ACTORS) return 1;
-  if (reason == STOP_EPISODE_STEPS) return 3;
-  if (reason == STOP_TOTAL_STEPS && !isnan(run->options->target_return)) return 3;
+static int exit_code(const struct run *run, const struct run_result *result) {
+  double target = run->options->target_return;
+  if (result->reason == STOP_ERROR || result->reason == STOP_NO_ACTORS) return 1;
+  if (result->reason == STOP_EPISODE_STEPS) return 3;
+  bool has_reached =
+      run->was_finished && result->returns.mean >= target; /* a lower one than then */
+  if (result->reason == STOP_TOTAL_STEPS && !isnan(target) && !has_reached) return 3;
   return 0;
 }
 
@@ -257,7 +260,7 @@ int report_result(struct report *report, int64_t now_us) {
   warn_of_episodes(report, result);
   if (run->evaluates && returns.window) evaluation_line(run, &returns);
   if (!run->rank || !run->options->learners_mpi) result_line(run, result);
-  int code = exit_code(run, reason);
+  int code = exit_code(run, result);
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   log_error("cannot write the result to stdout: %s", strerror(errno));
   return code ? code : 1;

@@ -44,13 +44,8 @@ void result_file_remove(const struct run *run) {
   if (!run->was_finished) unlink(path);
 }
 
-void result_file_write(const struct run *run, const struct run_result *result, int exit_code,
-                       const char *why) {
-  char path[PATH_MAX];
+static void set_figures(json_t *object, const struct run_result *result) {
   const struct progress_returns *returns = &result->returns;
-  path_of(path, run, "result.json");
-  if (run->was_finished && access(path, F_OK) == 0) return;
-  json_t *object = describe(run, folder_result(stop_reason_name(result->reason), exit_code, why));
   json_object_set_new(object, "steps", json_integer(result->steps));
   json_object_set_new(object, "seconds", json_number(result->seconds));
   json_object_set_new(object, "sps", json_number(result->steps_per_second));
@@ -59,6 +54,28 @@ void result_file_write(const struct run *run, const struct run_result *result, i
   json_object_set_new(object, "over", json_string(result->over_eval ? "eval" : "train"));
   if (result->not_learning[0])
     json_object_set_new(object, "not_learning", json_string(result->not_learning));
+}
+
+/* Those of the start that trained. */
+static void keep_figures(json_t *object, json_t *kept) {
+  static const char *const names[] = {"steps",      "seconds",     "sps",        "episodes",
+                                      "over",       "return_mean", "return_std", "return_min",
+                                      "return_max", "not_learning"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+    json_object_set(object, names[i], json_object_get(kept, names[i]));
+}
+
+void result_file_write(const struct run *run, const struct run_result *result, int exit_code,
+                       const char *why) {
+  char path[PATH_MAX];
+  path_of(path, run, "result.json");
+  json_t *object = describe(run, folder_result(stop_reason_name(result->reason), exit_code, why));
+  json_t *kept = run->was_finished ? json_file_read(path) : NULL;
+  if (json_is_string(json_object_get(kept, "over")))
+    keep_figures(object, kept);
+  else
+    set_figures(object, result);
+  json_decref(kept);
   json_file_write_or_warn(path, object);
 }
 

@@ -262,7 +262,8 @@ enum status run_learners_share(struct run *run, struct error *error) {
   trainer_load(run->trainer);
   int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
   progress_restore(run->progress, steps, trainer_counter(run->trainer, TRAINER_EPISODES));
-  if (steps >= run->options->total_steps) progress_stop(run->progress, STOP_TOTAL_STEPS);
+  run->was_finished = steps >= run->options->total_steps;
+  if (run->was_finished) progress_stop(run->progress, STOP_TOTAL_STEPS);
   return STATUS_OK;
 }
 

@@ -119,9 +119,12 @@ pass_if "the one that takes over leaves the best checkpoint" \
 run cartpole vtrace 4 4 --logdir=finished --learners=2 --total_steps=4000
 ended
 steps=$(value steps)
+of_both() { for rank in "" /learner-1; do json finished$rank/result.json return_mean; done; }
+figures=$(of_both)
 for round in 1 2; do
   run cartpole vtrace 4 4 --logdir=finished --learners=2 --total_steps=4000 --resume
   ended
+  pass_if "once more, round $round: both keep their figures" is "$(of_both)" "$figures"
   pass_if "once more, round $round: it ends at once, as it was" \
     is "$code $(value steps) $(json finished/result.json steps)" "0 $steps $steps"
 done

@@ -104,6 +104,20 @@ pass_if "and adds nothing to its metrics" is "$(wc -l <run/metrics.jsonl)" "$lin
 run cartpole vtrace 1 4 --logdir=run --total_steps=$((last + 20000)) --resume
 ended 20
 pass_if "so does ./run_local.sh" finished
+cp -r run copied
+figures() { sed '/"logdir"\|"exit_code"\|"ended"/d' "$1/result.json"; }
+for target in -1e6 1e6; do
+  run cartpole vtrace 1 4 --logdir=copied --total_steps=$((last + 20000)) --resume \
+    --target_return=$target
+  ended 20
+  with_target() {
+    is "$code $(json copied/result.json exit_code)" "$1 $1" &&
+      is "$(json copied/result.json logdir)" "$PWD/copied" &&
+      is "$(figures copied)" "$(figures run)"
+  }
+  pass_if "as a copy, with a target of $target" with_target $((${target%e*} > 0 ? 3 : 0))
+done
+rm -rf copied
 
 # ---- with another network: the option is named before anything that follows from it
 
