@@ -48,7 +48,7 @@ def read_options():
 
 # Before the imports, so that --help needs none of them.
 OPTIONS = read_options() if __name__ == "__main__" else None
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../build/python"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/python"))
 try:
     import grpc
     import acorn_pb2

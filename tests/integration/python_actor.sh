@@ -92,7 +92,10 @@ refused_with_words() {
 }
 pass_if "a refused actor says the learner's words and exits with 1" refused_with_words
 new_token "$work/other"
-PYTHONPATH=$work "$python" "$tree/docs/examples/actor.py" --learner="$address" \
+# As in the tree, with what make python leaves there.
+mkdir -p as/docs/examples as/build/python && cp "$tree/docs/examples/actor.py" as/docs/examples
+cp acorn_pb2*.py as/build/python
+"$python" as/docs/examples/actor.py --learner="$address" \
   --token_file="$work/other" >"$work/python0" 2>&1 </dev/null &
 actors[0]=$!
 needs_token() { went_home 1 && grep -q "^UNAUTHENTICATED: the token is none of" "$work/python0"; }
