@@ -262,6 +262,7 @@ enum status run_learners_share(struct run *run, struct error *error) {
   trainer_load(run->trainer);
   int64_t steps = trainer_counter(run->trainer, TRAINER_STEPS);
   progress_restore(run->progress, steps, trainer_counter(run->trainer, TRAINER_EPISODES));
+  run->resumed = trainer_counter(run->trainer, TRAINER_RESTARTS) > 0;
   run->was_finished = steps >= run->options->total_steps;
   if (run->was_finished) progress_stop(run->progress, STOP_TOTAL_STEPS);
   return STATUS_OK;
